@@ -36,6 +36,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import decimal
 from spinney.progress import waiting
 from spinney.release.answers.answer import TRUTHS, Answer, Truth
+from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.grammar import ParsedQuestion, parse_question
 from spinney.release.answers.question import allowed, check_level, never
 from spinney.release.release import Release
@@ -47,8 +48,6 @@ from spinney.tables.preview import names_of, parts_of
 from spinney.tables.source import Source
 from spinney.text import as_given, printable
 from spinney.tree.bought import Direct, NoisySums, check_direct, release_sums
-from spinney.tree.release.calibrate import population_counts
-from spinney.tree.release.evidence import Interval
 
 # ------------------------------------------------------------------------------------------------------ question states
 # What a question asks of every row, as public states: which cells of its columns meet the conditions, and what each
@@ -478,7 +477,8 @@ def _of_population(answer: Answer, asked: ParsedQuestion, n_rows: int, level: fl
     assert answer.low is not None
     assert answer.high is not None
     scale = max(n_rows, 1) if asked.kind == "proportion" else 1
-    counted = Interval(answer.low * scale, answer.high * scale)
-    low, high = population_counts(counted, max(n_rows, 1), (1 - level) / 2)
+    counted = Between(answer.estimate * scale, answer.low * scale, answer.high * scale)
+    found = population_counts(counted, max(n_rows, 1), (1 - level) / 2)
+    low, high = found.low / scale, found.high / scale
     why = f"{answer.why}, and the sample, its rows being independent"
-    return replace(answer, low=low / scale, high=high / scale, level=level, of="population", why=why)
+    return replace(answer, low=low, high=high, level=level, of="population", why=why)

@@ -14,7 +14,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.forest.release.answers import _WIDEST, Answering
+from spinney.forest.release.answers import _WIDEST, ForestAnswers
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.evidence import (
     Counted,
@@ -189,8 +189,8 @@ def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() 
         noisy = true_counts + law.draw(rng, 2)
         release.measured = replace(measured, columns=(replace(measured.columns[0], noisy=noisy),))
         release.noisy_total = int(noisy.sum())
-        answers = Answering(release)
-        found = answers._certified(question, answers.counted((0,)), 0.95, is_asked=False)
+        answers = ForestAnswers(release)
+        found = answers._bounds(question, answers.counted((0,)), 0.95, is_asked=False)
         if found is not None:
             hits.append(found.low <= true_counts.sum() <= found.high)
     assert len(hits) in (0, 200)

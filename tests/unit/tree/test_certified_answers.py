@@ -15,8 +15,8 @@ from spinney.release.answers.question import Question
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.evidence import (
     Certifier,
+    LeafValues,
     SimulatedNoise,
-    ValueLines,
     bracket,
     counts,
     draw_noise,
@@ -213,7 +213,7 @@ def test_shares_and_means_hold_as_often_as_they_say(trials: Trials) -> None:
     rows = trials.rows[meets(trials.rows, WHOLE)]
     true_share = float((rows[:, 1] < 2).mean())
     values = leaf_values(trials.leaves, 1, trials.true.lattice.axes[1])
-    lines = ValueLines(*(column[whole.upper.leaves] for column in values))
+    lines = LeafValues(*(column[whole.upper.leaves] for column in values))
     for weight, is_honest in ((1.0, True), (0.4, False)):
         hits = np.zeros(2)
         for n_done, certifier in enumerate(trials.certifiers(weight=weight)):
@@ -221,8 +221,8 @@ def test_shares_and_means_hold_as_often_as_they_say(trials: Trials) -> None:
                 break
             ends = share(certifier, part, whole, LEVEL), mean(certifier, whole, lines, 1, LEVEL)
             hits += [
-                low - 1e-9 <= truth <= high + 1e-9
-                for (low, high), truth in zip(ends, (true_share, rows[:, 1].mean()), strict=True)
+                found.low - 1e-9 <= truth <= found.high + 1e-9
+                for found, truth in zip(ends, (true_share, rows[:, 1].mean()), strict=True)
             ]
         assert ((hits / 100 >= LEVEL - 3 * (0.09 / 100) ** 0.5) == is_honest).all(), (weight, hits / 100)
 
@@ -235,7 +235,7 @@ def test_all_cells_of_a_table_hold_at_once(trials: Trials) -> None:
     for certifier in islice(trials.certifiers(), 500):
         for at_once in hits:
             ends = counts(certifier, found, LEVEL, simultaneous=at_once)
-            hits[at_once] += all(low <= truth <= high for (low, high), truth in zip(ends, truths, strict=True))
+            hits[at_once] += all(one.low <= truth <= one.high for one, truth in zip(ends, truths, strict=True))
     assert hits[True] / 500 >= LEVEL - 3 * (0.09 / 500) ** 0.5
     assert hits[False] / 500 < LEVEL - 3 * (0.09 / 500) ** 0.5
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from spinney.forest.release.calibrate import (
 )
 from spinney.forest.release.columns import ColumnModel, stands_alone
 from spinney.forest.release.evidence import (
-    Between,
     Counted,
     Flags,
     Part,
@@ -50,12 +49,15 @@ from spinney.forest.release.evidence import (
     counted_for,
     leaves_counted,
     parts_of,
+    valued,
 )
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
-from spinney.release.answers.answer import Answer, Statement, Trust
+from spinney.release.answers.answer import Answer, Trust
+from spinney.release.answers.certify import Between
 from spinney.release.answers.question import Question
 from spinney.release.answers.ranks import t_quantile
+from spinney.release.answers.statements import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.text import listed
 
 if TYPE_CHECKING:
@@ -85,7 +87,6 @@ _MISSED_BY_MARGINALS = 0.05
 CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
 NO_ROWS = "the model has no rows with a value that meet the conditions; ask for a count"
 FEW_ROWS = "noise alone may have put the rows there that meet the conditions, and a mean or quantile of no rows is none"
-ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
 INSIDE = (
     "the columns were counted together in states that are ranges of values, and where in these rows with such "
     "conditions lie is the model's guess"
@@ -102,8 +103,16 @@ INSIDE_COUNTED = (
 REMEDY_INSIDE_COUNTED = "ask for wider ranges, ask for statement='certified', or name the columns in workload="
 
 
-class Answering:
-    """Answers of one release; what questions share is computed once."""
+class _Asked(NamedTuple):
+    """What is left of variables under all conditions and under those of `given`, and the counts that hold them."""
+
+    parts: Mapping[int, Part]
+    given: Mapping[int, Part]
+    counted: Counted | None
+
+
+class ForestAnswers(Answering[_Asked]):
+    """Answers of one forest."""
 
     def __init__(self, release: ForestRelease) -> None:
         self._release = release
@@ -149,22 +158,7 @@ class Answering:
     def _number(self, name: str) -> int:
         return variable_of(self._release, name)
 
-    # ------------------------------------------------------------------------------------------------ answers
-
-    def answer(self, questions: Sequence[Question], *, simultaneous: bool) -> list[Answer]:
-        """Answers in the order of questions; with `simultaneous`, all intervals hold at once."""
-        if not simultaneous or len(questions) < 2:
-            return [self._one(question, question.level) for question in questions]
-        exact = self._all_at_once(questions)
-        if exact is not None:
-            return exact
-        # Each interval may fail with an equal share of what all may fail with.
-        return [
-            replace(self._one(question, 1 - (1 - question.level) / len(questions)), level=question.level)
-            for question in questions
-        ]
-
-    def _all_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
+    def _certified_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
         """Certified counts of boxes of one table, with one rank for all; None where some are anything else."""
         tables, every = set(), []
         for question in questions:
@@ -187,11 +181,11 @@ class Answering:
         why = f"{self._certified_words}, in all cells at once"
         scales = [1 if question.kind == "count" else max(counted.total or 1, 1) for question in questions]
         return [
-            self._said(question, one.estimate / scale, one.low / scale, one.high / scale, "certified", why)
+            question.answered(one.estimate / scale, (one.low / scale, one.high / scale), "certified", why)
             for question, one, scale in zip(questions, found, scales, strict=True)
         ]
 
-    def _one(self, question: Question, level: float) -> Answer:
+    def _read(self, question: Question) -> _Asked:
         if question.statement == "certified" and question.of == "population":
             raise ParameterError(
                 "statement='certified' is about the rows of the table, and a population is not certain; ask "
@@ -200,29 +194,19 @@ class Answering:
         parts = parts_of(self._release, {**question.where, **question.given}, values=question.column)
         given = parts_of(self._release, question.given) if question.given else {}
         given = {variable: part for variable, part in given.items() if variable in parts}  # the others say nothing
-        variables = tuple(sorted(parts))
-        if not variables:
-            return self._all_rows(question, level)
-        counted = self.counted(variables)
-        if question.statement != "calibrated" and question.of == "table":
-            plain = question if given else replace(question, given={})
-            is_asked = question.statement == "certified" or (
-                question.kind in ("count", "proportion") and self._is_inside(parts, counted)
-            )
-            found = self._certified(plain, counted, level, is_asked=is_asked)
-            if found is not None and found.is_cut and question.kind in ("count", "proportion"):
-                drawn = self._drawn(question, parts, given)  # as rows have it, not halfway between the ends
-                found = replace(found, estimate=min(max(drawn, found.low), found.high))
-            if found is not None:
-                why = f"{self._certified_words}{CUT if found.is_cut else ''}"
-                return self._said(question, found.estimate, found.low, found.high, "certified", why)
-        # Models are redrawn for it, which a certified answer does not need.
-        standing = self.verdicts.of(variables, parts)
-        if question.statement == "certified":
-            raise self._no_certificate(question, variables, standing, counted)
-        if len(parts) > 1 and self._is_inside(parts, counted):
-            standing = Standing("not supported", INSIDE_COUNTED, REMEDY_INSIDE_COUNTED)
-        return self._modelled(question, parts, given, counted, standing, level)
+        return _Asked(parts, given, self.counted(tuple(sorted(parts))) if parts else None)
+
+    def _known(self, question: Question, asked: _Asked, level: float) -> Answer | None:
+        """The number of all rows."""
+        if asked.parts:
+            return None
+        n_rows = self._release.card.n_rows
+        if n_rows is not None:
+            return question.answered(n_rows, (n_rows, n_rows), "certified", EXACT)
+        reach = t_quantile(level, math.inf) * math.sqrt(self._total_variance)
+        total = float(self._release.noisy_total)
+        why = "the number of rows is private and was estimated from noisy counts"
+        return question.answered(total, (max(0.0, total - reach), total + reach), "calibrated", why)
 
     def _drawn(self, question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> float:
         """A count or a share as rows are drawn: by the released model alone."""
@@ -240,17 +224,6 @@ class Answering:
         """What certified intervals hold for: rows that break a rule were counted as if they did not."""
         return CERTIFIED if not self._release.schema.rules else f"{CERTIFIED}, as long as they obey the schema's rules"
 
-    def _all_rows(self, question: Question, level: float) -> Answer:
-        """The number of all rows."""
-        n_rows = self._release.card.n_rows
-        if n_rows is not None:
-            why = "this number is exact: the unit of the release takes it to be public"
-            return self._said(question, n_rows, n_rows, n_rows, "certified", why)
-        reach = t_quantile(level, math.inf) * math.sqrt(self._total_variance)
-        total = float(self._release.noisy_total)
-        why = "the number of rows is private and was estimated from noisy counts"
-        return self._said(question, total, max(0.0, total - reach), total + reach, "calibrated", why)
-
     @cached_property
     def _total_variance(self) -> float:
         """The variance of the noise on the number of rows; 0 where it is public."""
@@ -262,9 +235,21 @@ class Answering:
 
     # ---------------------------------------------------------------------------------------------- certified
 
-    def _certified(
-        self, question: Question, counted: Counted | None, level: float, *, is_asked: bool
-    ) -> Between | None:
+    def _certified(self, question: Question, asked: _Asked, level: float) -> Answer | None:
+        if question.of != "table":
+            return None
+        parts, given, counted = asked
+        of_rows = question.kind in ("count", "proportion")
+        is_asked = question.statement == "certified" or (of_rows and self._is_inside(parts, counted))
+        found = self._bounds(question if given else replace(question, given={}), counted, level, is_asked=is_asked)
+        if found is None:
+            return None
+        if found.is_cut and of_rows:
+            found = found.around(self._drawn(question, parts, given))  # as rows have it, not halfway between the ends
+        why = f"{self._certified_words}{CUT if found.is_cut else ''}"
+        return question.answered(found.estimate, (found.low, found.high), "certified", why)
+
+    def _bounds(self, question: Question, counted: Counted | None, level: float, *, is_asked: bool) -> Between | None:
         """A certified interval, where there is one; unasked, where geometry says that it is worth having."""
         if counted is None or (not is_asked and question.kind not in ("count", "proportion")):
             return None
@@ -285,9 +270,7 @@ class Answering:
         found = certified_count(counted, parts, level)
         if question.kind == "count":
             return found
-        assert counted.total is not None
-        n_rows = max(counted.total, 1)
-        return Between(found.estimate / n_rows, found.low / n_rows, found.high / n_rows, found.is_cut)
+        return found.over(max(counted.total or 1, 1))
 
     def _parts_counted(self, question: Question, counted: Counted) -> dict[int, Part]:
         """What a question asks of variables, leaf by leaf as these were counted."""
@@ -335,14 +318,11 @@ class Answering:
             every *= float(leaves.weights @ part.share)
         return whole < _MOSTLY * every
 
-    def _no_certificate(
-        self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None
-    ) -> ParameterError:
-        if counted is not None:
-            return ParameterError(
-                f"{question.asked}: noise leaves no certified interval that says anything; ask for "
-                "statement='calibrated'"
-            )
+    def _no_certificate(self, question: Question, asked: _Asked) -> ParameterError:
+        variables = tuple(sorted(asked.parts))
+        if asked.counted is not None:
+            return ParameterError(f"{question.asked}: {NOTHING_CERTAIN}")
+        standing = self.verdicts.of(variables, asked.parts)
         if len(variables) < 2 or self._release.measured is None:
             return ParameterError(f"{question.asked}: nothing can be certified, because {standing.why}")
         names = listed([self._release.variables[number] for number in variables])
@@ -353,27 +333,23 @@ class Answering:
 
     # ---------------------------------------------------------------------------------------------- the model
 
-    def _modelled(
-        self,
-        question: Question,
-        parts: Mapping[int, Part],
-        given: Mapping[int, Part],
-        counted: Counted | None,
-        standing: Standing,
-        level: float,
-    ) -> Answer:
-        """An answer of the released model, with an interval where the release supports one, or one was forced."""
+    def _modelled(self, question: Question, asked: _Asked, level: float) -> Answer:
+        parts, given, counted = asked
+        # Models are redrawn for it, which a certified answer does not need.
+        standing = self.verdicts.of(tuple(sorted(parts)), parts)
+        if len(parts) > 1 and self._is_inside(parts, counted):
+            standing = Standing("not supported", INSIDE_COUNTED, REMEDY_INSIDE_COUNTED)
         is_population = question.of == "population"
         if question.kind in ("mean", "quantile"):
             if not any((part.touches & (part.leaves.weights > 0)).any() for part in parts.values() if part.values):
-                return self._said(question, math.nan, None, None, "not supported", NO_ROWS)
+                return question.answered(math.nan, None, "not supported", NO_ROWS)
             standing = self._of_values(question, parts, counted, standing)
             if any(self._is_noise(variable, part, level) for variable, part in parts.items()):
                 standing = Standing("not supported", FEW_ROWS, REMEDY_INSIDE)
         if question.kind == "quantile":
             assert question.at is not None
-            asked = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
-            found, low, high = calibrated_quantile(*asked, level=level, of_population=is_population)
+            about = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
+            found, low, high = calibrated_quantile(*about, level=level, of_population=is_population)
             low, high = self._within_certified(question, (low, found, high), counted, level)
         else:
             ratio = ratio_of(question, parts, given)
@@ -385,15 +361,12 @@ class Answering:
             else:
                 found, low, high = self._ends(question, one, parts, given, level)
                 low, high = self._within_marginals(question, (low, found, high), parts, given, level)
-        if standing.statement == "not supported" and not question.force:
-            return self._said(question, found, None, None, standing.statement, standing.reason)
-        why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
-        values = next((part for part in parts.values() if part.values is not None), None)
-        if values is not None and values.values is not None and standing.statement != "not supported":
-            least, most = values.values.low[values.touches].min(), values.values.high[values.touches].max()
+        if question.column is not None and standing.statement != "not supported":
+            _, part, values = valued(parts)
+            least, most = values.low[part.touches].min(), values.high[part.touches].max()
             if least == most:
-                return self._said(question, least, least, least, "certified", ONE_VALUE)
-        return self._said(question, found, low, high, standing.statement, why)
+                return question.answered(least, (least, least), "certified", ONE_VALUE)
+        return question.answered(found, (low, high), standing.statement, standing.reason)
 
     def _is_noise(self, variable: int, part: Part, level: float) -> bool:
         """Whether a condition on one variable leaves no more rows than noise alone may have put there."""
@@ -425,15 +398,13 @@ class Answering:
 
     def _column_of(self, parts: Mapping[int, Part]) -> MeasuredColumn | None:
         """The column whose values are asked for, as it was counted."""
-        variable = next(variable for variable, part in parts.items() if part.values is not None)
-        return None if self._release.measured is None else self._release.measured.columns[variable]
+        return None if self._release.measured is None else self._release.measured.columns[valued(parts)[0]]
 
     def _mean_ends(
         self, found: Calibrated, parts: Mapping[int, Part], level: float
     ) -> tuple[float, float, float, bool]:
         """A mean, the ends of its interval within the values asked about, and whether they hang on rows far out."""
-        variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
-        assert part.values is not None
+        variable, part, values = valued(parts)
         reach = found.half_width(level)
         below = above = reach
         column = self._column_of(parts)
@@ -442,10 +413,10 @@ class Answering:
             is_loose = self._stands_alone(variable, part)
             below, above = added_to_mean(part, column, rows, found.estimate, reach, level, is_loose=is_loose)
             if part.at_edge is not None:  # rows of a leaf may all have the one value that the condition leaves out
-                left_out = np.where(part.at_edge > 0, rows, 0.0) @ (part.values.mean - found.estimate)
+                left_out = np.where(part.at_edge > 0, rows, 0.0) @ (values.mean - found.estimate)
                 below += max(float(left_out), 0.0) / max(float(rows.sum()), 1.0)
                 above += max(-float(left_out), 0.0) / max(float(rows.sum()), 1.0)
-        least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
+        least, most = values.low[part.touches].min(), values.high[part.touches].max()
         low, high = np.clip([found.estimate - below, found.estimate + above], least, most)
         is_far = max(below, above) > (1 + MOST_ADDED) * reach
         return found.estimate, min(float(low), found.estimate), max(float(high), found.estimate), is_far
@@ -516,7 +487,7 @@ class Answering:
         low, estimate, high = ends
         if question.of != "table" or counted is None or not counted.by_leaf:
             return low, high
-        known = self._certified(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_asked=True)
+        known = self._bounds(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_asked=True)
         if known is None:
             return low, high
         nearer = min(max(low, known.low), estimate), max(min(high, known.high), estimate)
@@ -557,20 +528,6 @@ class Answering:
         least = min((one.noise for one, _ in counted), key=lambda noise: noise.std)
         few = noise_quantile(least, level) * least.std if rows <= 2 * least.std else 0.0
         return max(added, few)
-
-    def _said(
-        self, question: Question, estimate: float, low: float | None, high: float | None, statement: Statement, why: str
-    ) -> Answer:
-        return Answer(
-            estimate=float(estimate),
-            low=None if low is None else float(low),
-            high=None if high is None else float(high),
-            level=question.level,
-            statement=statement,
-            why=why,
-            of=question.of,
-            asked=question.asked,
-        )
 
 
 def _all_at_once(alone: Sequence[tuple[float, float] | None], total: float) -> tuple[float, float]:
@@ -648,7 +605,7 @@ def value_groups(release: ForestRelease, name: str) -> list[list[Any]] | None:
     return list(groups.values())
 
 
-def counts_whole(release: ForestRelease, answering: Answering, by: Mapping[str, Sequence[Any]]) -> bool:
+def counts_whole(release: ForestRelease, answering: ForestAnswers, by: Mapping[str, Sequence[Any]]) -> bool:
     """Whether every cell of a table of several columns is made of whole boxes of the table that counted them."""
     for cell in product(*by.values()):
         parts = parts_of(release, dict(zip(by, cell, strict=True)))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spinney.forest.release.columns import ColumnModel, Floats
-from spinney.forest.release.evidence import Counted, Flags, Leaves, Part
+from spinney.forest.release.evidence import Counted, Flags, Leaves, Part, valued
 from spinney.forest.release.measured import MeasuredColumn, NoiseLaw
 from spinney.forest.release.misfit import MOST_SPREAD, NEARLY_ALL, Factor, Factors, Laws, Misfit, Ratio, states_of
 from spinney.release.answers.answer import Statement, Trust, Verdict
@@ -502,9 +502,7 @@ def calibrated_quantile(
     of_population: bool,
 ) -> tuple[float, float, float]:
     """The estimate of a quantile and the ends of its interval."""
-    variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
-    values = part.values
-    assert values is not None
+    variable, part, values = valued(parts)
     weights = np.maximum(part.share * rows_by_leaf(laws, parts, variable), 0.0)
     order = np.argsort(values.mean, kind="stable")
     order = order[part.touches[order]]

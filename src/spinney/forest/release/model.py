@@ -53,7 +53,7 @@ from spinney.schema.schema import Schema
 from spinney.text import did_you_mean
 
 if TYPE_CHECKING:
-    from spinney.forest.release.answers import Answering
+    from spinney.forest.release.answers import ForestAnswers
     from spinney.forest.release.explain import Explanation
     from spinney.forest.release.regression import Regression
     from spinney.release.answers.answer import Answer, Trust
@@ -262,10 +262,10 @@ class ForestRelease(Release):
     # ----------------------------------------------------------------------------------------------- questions
 
     @cached_property
-    def _answering(self) -> Answering:
-        from spinney.forest.release.answers import Answering
+    def _answering(self) -> ForestAnswers:
+        from spinney.forest.release.answers import ForestAnswers
 
-        return Answering(self)
+        return ForestAnswers(self)
 
     def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
         return self._answering.answer(questions, simultaneous=simultaneous)

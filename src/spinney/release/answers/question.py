@@ -20,7 +20,7 @@ import numpy as np
 from spinney.columns import Bounded, Column, Listed, exact
 from spinney.columns.base import shown
 from spinney.errors import ParameterError
-from spinney.release.answers.answer import TRUTHS, Truth, shown_label, shown_level
+from spinney.release.answers.answer import TRUTHS, Answer, Statement, Truth, shown_label, shown_level
 from spinney.schema.rules.base import Number, ValueSet, universe
 from spinney.schema.schema import Schema
 from spinney.text import as_given, brief, did_you_mean_column
@@ -191,6 +191,13 @@ class Question:
         about = self.column if self.at is None else f"{self.column}, {self.at:g}"
         what = self.kind if self.column is None else f"{self.kind}({about})"
         return what + _in_words("where", self.where) + _in_words("given", self.given)
+
+    def answered(self, estimate: float, ends: tuple[float, float] | None, statement: Statement, why: str) -> Answer:
+        """The answer with this interval, which what is not supported has only where it was forced."""
+        if statement == "not supported" and ends is not None:
+            ends, why = (ends, f"forced: {why}") if self.force else (None, why)
+        low, high = (None, None) if ends is None else map(float, ends)
+        return Answer(float(estimate), low, high, self.level, statement, why, self.of, self.asked)
 
 
 def _in_words(word: str, conditions: Mapping[str, Any]) -> str:

@@ -12,40 +12,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from spinney.columns import Boolean, Integer, Real
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import Answer, Trust, Verdict
+from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
+from spinney.release.answers.statements import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release import evidence
-from spinney.tree.release.calibrate import Calibrator, Estimate, population_counts, refits_of
+from spinney.tree.release.calibrate import Calibrator, Estimate, refits_of
 from spinney.tree.release.density import LeafDensity
 from spinney.tree.release.evidence import (
     Bracket,
     Certifier,
     Floats,
-    Interval,
     LeafValues,
     Leaves,
     Region,
     SimulatedNoise,
-    ValueLines,
-    at_or_below,
     axis_of,
     bracket,
     joined,
     leaf_values,
     leaves_of,
     parts_of,
-    quantile_tests,
     region_of,
 )
 
@@ -75,7 +74,6 @@ _NO_ROWS = (
     "noise alone may have put these rows there, and a mean of no rows is none; ask for a larger region, or for "
     "statement='certified'"
 )
-_ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
 _ALL_ROWS = "all rows meet the conditions, by the schema"
 # A region that cuts leaves is certified unasked where that costs less than this many times the calibrated width.
 _WORTH = 2.0
@@ -85,12 +83,17 @@ _USUAL_SCATTER = 0.1
 _MANY_COLUMNS = 4
 # Less of the doubt than this may come from where rows lie in leaves before an answer is called rough.
 _SOME = 0.05
-# Values of a column that a certified quantile is looked for at.
-_POINTS = 48
 
 
-class TreeAnswers:
-    """Answers of one release. What depends on it alone is prepared when it is first needed, and kept."""
+class _Asked(NamedTuple):
+    """The region of a question, and the one that it is a share of."""
+
+    region: Region
+    given: Region
+
+
+class TreeAnswers(Answering[_Asked]):
+    """Answers of one tree."""
 
     def __init__(
         self,
@@ -124,25 +127,8 @@ class TreeAnswers:
         refits = refits_of(self._moments, density, self._leaves.is_measured, self._refit)
         return Calibrator(self._moments, self._schema, self._leaves, density, refits)
 
-    # ------------------------------------------------------------------------------------------------ answers
-
-    def answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
-        """Answers in the order of the questions."""
-        asked = [self._read(question) for question in questions]  # all are checked before any is answered
-        if simultaneous and questions and all(question.kind == "count" for question in questions):
-            wants = [
-                self._is_certified(question, region) for question, (region, _) in zip(questions, asked, strict=True)
-            ]
-            if all(wants) and questions[0].of == "table":
-                return self._all_counts(questions, [region for region, _ in asked])
-        level = 1 - (1 - questions[0].level) / len(questions) if simultaneous and questions else None
-        return [
-            self._one(question, region, given, question.level if level is None else level)
-            for question, (region, given) in zip(questions, asked, strict=True)
-        ]
-
-    def trust(self, columns: tuple[str, ...]) -> Trust:
-        """Verdicts on columns: what can be said of answers about them."""
+    def trust(self, columns: Sequence[str]) -> Trust:
+        columns = tuple(columns)
         for name in columns:
             axis_of(name, self._schema, self._places, "columns")
         n_axes = self._moments.lattice.n_axes
@@ -151,12 +137,8 @@ class TreeAnswers:
         rough = f"; with {n_axes} columns intervals of regions that cut many leaves are rough"
         why = counted + (rough if n_axes >= _MANY_COLUMNS else "")
         instead = "ask for statement='certified' where an interval must hold" if n_axes >= _MANY_COLUMNS else ""
-        verdicts = [Verdict((name,), "calibrated", why, instead) for name in columns]
-        verdicts += [
-            Verdict((one, other), "calibrated", why, instead)
-            for place, one in enumerate(columns)
-            for other in columns[place + 1 :]
-        ]
+        asked = [*((name,) for name in columns), *combinations(columns, 2)]
+        verdicts = [Verdict(names, "calibrated", why, instead) for names in asked]
         regression = Verdict(
             columns,
             "calibrated" if len(columns) <= 2 else "indicative",
@@ -174,8 +156,7 @@ class TreeAnswers:
 
     # ---------------------------------------------------------------------------------------------- one answer
 
-    def _read(self, question: Question) -> tuple[Region, Region]:
-        """The region of a question, and the one that it is a share of."""
+    def _read(self, question: Question) -> _Asked:
         lattice = self._moments.lattice
         region, given = (
             region_of(conditions, self._schema, lattice) for conditions in (question.where, question.given)
@@ -196,125 +177,166 @@ class TreeAnswers:
                     raise ParameterError(
                         f"where: column {question.column!r} is asked to be null, and nulls have no {question.kind}"
                     )
-        return region, given
+        return _Asked(region, given)
 
-    def _one(self, question: Question, region: Region, given: Region, level: float) -> Answer:
-        answers = {"count": self._count, "proportion": self._proportion, "mean": self._mean, "quantile": self._quantile}
-        return answers[question.kind](question, region, given, level)
+    def _known(self, question: Question, asked: _Asked, level: float) -> Answer | None:
+        del level
+        if question.kind == "proportion" and joined(*asked) == asked.given:
+            return question.answered(1.0, (1.0, 1.0), "certified", _ALL_ROWS)
+        is_all_rows = question.kind == "count" and not asked.region and self._n_rows is not None
+        if is_all_rows and question.of == "table" and question.statement != "calibrated":
+            n_rows = float(self._n_rows or 0)
+            return question.answered(n_rows, (n_rows, n_rows), "certified", EXACT)
+        return None
 
-    def _count(self, question: Question, region: Region, given: Region, level: float) -> Answer:
-        del given
-        most = math.inf if self._n_rows is None else float(self._n_rows)
+    # ---------------------------------------------------------------------------------------------- certified
+
+    def _certified(self, question: Question, asked: _Asked, level: float) -> Answer | None:
+        region = joined(*asked)
         if not self._is_certified(question, region):
-            estimate = self._calibrator.count(region, of_population=question.of == "population")
-            if self._calibrator.is_finer(region):
-                return self._finer(question, estimate, estimate.interval(level, (0.0, most)))
-            low, high = estimate.interval(level, (0.0, most))
-            noise = self._noise_reach(region, level)
-            if estimate.value <= 2 * noise:  # all of them may be noise that densities cannot have below 0
-                low, high = 0.0, min(max(high, noise), most)
-            return self._calibrated(question, estimate, (low, high))
+            return None
+        if question.kind in ("mean", "quantile"):
+            return self._certified_value(question, region, level)
         found = self._bracket(region)
-        if not region and self._n_rows is not None and question.of == "table":
-            why = "this number is exact: the unit of the release takes it to be public"
-            return _made(question, most, (most, most), "certified", why)
+        if question.kind == "count" or (not asked.given and self._n_rows is not None):
+            counted = self._counted(question, found, level).around(self._calibrator.value(region))
+            return self._said(question, counted.over(1 if question.kind == "count" else self._n_rows or 1), found)
         if question.of == "population":
-            beta = 1 - level
-            (interval,) = evidence.counts(self._certifier, [found], 1 - beta / 2)
-            total = self._n_rows
-            if total is None:
-                raise self._not_certified(question, "the number of rows is private, and is a sample's own")
-            ends = population_counts(interval, total, beta / 2)
-        else:
-            (ends,) = evidence.counts(self._certifier, [found], level)
-        return self._certified(question, self._calibrator_value(region), ends, found)
+            raise self._of_table_only(question, "it is a share of a number of rows that is not public")
+        ends = evidence.share(self._certifier, found, self._bracket(asked.given), level)
+        value = self._calibrator.share(asked.region, asked.given, of_population=False).value
+        return None if ends is None else self._said(question, ends.around(value), found)
 
-    def _all_counts(self, questions: Sequence[Question], regions: list[Region]) -> list[Answer]:
-        """Certified counts that hold at once: one rank for all of them."""
+    def _counted(self, question: Question, found: Bracket, level: float) -> Between:
+        """How many rows lie in a region, or are expected there of a population."""
+        if question.of == "table":
+            return evidence.counts(self._certifier, [found], level)[0]
+        if self._n_rows is None:
+            raise self._of_table_only(question, "the number of rows is private, and is a sample's own")
+        beta = 1 - level
+        counted = evidence.counts(self._certifier, [found], 1 - beta / 2)[0]
+        return population_counts(counted, self._n_rows, beta / 2)
+
+    def _certified_value(self, question: Question, region: Region, level: float) -> Answer | None:
+        """A certified mean or quantile."""
+        axis, found, lines, ends = self._held(question, region)
+        if ends[0] == ends[1]:
+            return question.answered(ends[0], ends, "certified", ONE_VALUE)
+        if question.of == "population":
+            raise self._of_table_only(question, "means and quantiles of a sample are certified of the table alone")
+        if question.kind == "mean":
+            value = self._calibrator.mean(axis, region, of_population=False).value
+            interval = evidence.mean(self._certifier, found, lines, axis, level)
+        else:
+            at = float(question.at or 0.5)
+            value = self._calibrator.quantile(axis, at, region, _grid(lines), level, of_population=False)[0]
+            tree = self._certifier, self._leaves, self._moments, self._schema
+            interval = evidence.quantile(*tree, axis, at, region, found, lines, level)
+        return None if interval is None else self._said(question, interval.around(value), found)
+
+    def _certified_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
+        if questions[0].of != "table" or any(question.kind != "count" for question in questions):
+            return None
+        regions = [self._read(question).region for question in questions]
+        if not all(map(self._is_certified, questions, regions)):
+            return None
         brackets = [self._bracket(region) for region in regions]
         ends = evidence.counts(self._certifier, brackets, questions[0].level, simultaneous=True)
         return [
-            self._certified(question, self._calibrator_value(region), interval, found, more=", for all cells at once")
-            for question, region, interval, found in zip(questions, regions, ends, brackets, strict=True)
+            self._said(question, one.around(self._calibrator.value(region)), found, more=", for all cells at once")
+            for question, region, one, found in zip(questions, regions, ends, brackets, strict=True)
         ]
 
-    def _proportion(self, question: Question, region: Region, given: Region, level: float) -> Answer:
-        if joined(region, given) == given:
-            return _made(question, 1.0, (1.0, 1.0), "certified", _ALL_ROWS)
-        if not self._is_certified(question, joined(region, given)):
-            estimate = self._calibrator.share(region, given, of_population=question.of == "population")
-            if self._calibrator.is_finer(joined(region, given)):
-                return self._finer(question, estimate, estimate.interval(level, (0.0, 1.0)))
-            return self._calibrated(question, estimate, estimate.interval(level, (0.0, 1.0)))
-        if not given and self._n_rows is not None:
-            counted = self._count(replace(question, kind="count", statement="certified"), region, {}, level)
-            ends = Interval(*(float(end or 0.0) / self._n_rows for end in (counted.low, counted.high)))
-            return _made(question, counted.estimate / self._n_rows, ends, "certified", counted.why)
-        if question.of == "population":
-            raise self._not_certified(question, "it is a share of a number of rows that is not public")
-        part, whole = self._bracket(joined(region, given)), self._bracket(given)
-        ends = evidence.share(self._certifier, part, whole, level)
-        value = self._calibrator.share(region, given, of_population=False).value
-        return self._certified(question, value, ends, part)
-
-    def _mean(self, question: Question, region: Region, given: Region, level: float) -> Answer:
-        del given
-        axis = self._places[str(question.column)]
-        values = self._leaf_values(axis)
+    def _is_certified(self, question: Question, region: Region) -> bool:
+        """Whether a question gets a certified answer: as it was asked, or by geometry and the law of noise."""
+        if question.statement != "auto":
+            return question.statement == "certified"
+        if question.of == "population" or question.kind == "quantile":
+            return False
+        if not region and self._n_rows is not None:
+            return True
         found = self._bracket(region)
-        lines = self._lines(axis, values, region, found)
-        if not len(found.upper.leaves) or not (lines.largest >= lines.least).any():
-            raise ParameterError(f"where: no row can be meant by {question.asked!r}; ask for others")
-        ends = float(lines.least.min()), float(lines.largest.max())
-        estimate = self._calibrator.mean(axis, region, of_population=question.of == "population")
-        estimate = estimate._replace(value=min(max(estimate.value, ends[0]), ends[1]))
-        is_certified = self._is_certified(question, region)
-        if not is_certified and max(estimate.rows, 1.0) <= self._noise_reach(region, level):
-            return self._finer(question, estimate, ends, _NO_ROWS)
-        if ends[0] == ends[1]:
-            return _made(question, ends[0], ends, "certified", _ONE_VALUE)
-        if not is_certified:
-            return self._calibrated(question, estimate, estimate.interval(level, ends))
-        if question.of == "population":
-            raise self._not_certified(question, "a mean of a sample has no bound that holds whatever the population is")
-        interval = evidence.mean(self._certifier, found, lines, axis, level)
-        return self._certified(question, estimate.value, interval, found)
+        if question.kind == "mean" or question.given:
+            return found.n_cut == 0
+        typical = self._planned_rows / len(self._leaves)
+        gap = typical * float((found.upper.of_count - found.lower.of_count).sum())
+        noise = max(self._certifier.scale(found.lower), self._certifier.scale(found.upper))
+        spread = typical / 4 * found.n_cut + _USUAL_SCATTER * (typical / 2) ** 2 * found.n_cut
+        return 2 * 1.96 * noise + gap <= _WORTH * 2 * 1.96 * math.sqrt(noise**2 + spread)
 
-    def _quantile(self, question: Question, region: Region, given: Region, level: float) -> Answer:
-        del given
-        axis, at = self._places[str(question.column)], float(question.at or 0.5)
-        values, found = self._leaf_values(axis), self._bracket(region)
-        lines = self._lines(axis, values, region, found)
-        if not len(found.upper.leaves):
-            raise ParameterError(f"where: no row can be meant by {question.asked!r}; ask for others")
-        ends = float(lines.least.min()), float(lines.largest.max())
-        grid = np.unique(np.concatenate([lines.least, lines.largest, ends]))
-        value, low, high, doubt = self._calibrator.quantile(
-            axis, at, region, grid, level, of_population=question.of == "population"
+    def _said(self, question: Question, between: Between, found: Bracket, more: str = "") -> Answer:
+        cut = (
+            f"; {found.n_cut:,} of {len(found.upper.leaves):,} leaves are cut, whose rows may lie anywhere"
+            if found.n_cut
+            else ""
         )
-        is_certified = self._is_certified(question, region, splits=True)
-        if not is_certified and max(doubt.rows, 1.0) <= self._noise_reach(region, level):
-            return self._finer(question, doubt._replace(value=value), ends, _NO_ROWS)
-        if ends[0] == ends[1]:
-            return _made(question, ends[0], ends, "certified", _ONE_VALUE)
-        if not is_certified:
+        sample = ", and of the sample, its rows being independent" if question.of == "population" else ""
+        why = _CERTIFIED + sample + more + cut
+        return question.answered(between.estimate, (between.low, between.high), "certified", why)
+
+    def _no_certificate(self, question: Question, asked: _Asked) -> ParameterError:
+        del asked
+        return ParameterError(f"{question.asked}: {NOTHING_CERTAIN}")
+
+    def _of_table_only(self, question: Question, why: str) -> ParameterError:
+        return ParameterError(
+            f"statement='certified' cannot be had for {question.asked!r} of the population: {why}; ask for "
+            "statement='calibrated', or of='table'"
+        )
+
+    # ------------------------------------------------------------------------------------------- by the density
+
+    def _modelled(self, question: Question, asked: _Asked, level: float) -> Answer:
+        region, is_population = joined(*asked), question.of == "population"
+        if question.kind in ("mean", "quantile"):
+            return self._modelled_value(question, region, level)
+        most = math.inf if self._n_rows is None else float(self._n_rows)
+        if question.kind == "count":
+            estimate = self._calibrator.count(region, of_population=is_population)
+        else:
+            estimate, most = self._calibrator.share(asked.region, asked.given, of_population=is_population), 1.0
+        low, high = estimate.interval(level, (0.0, most))
+        if self._calibrator.is_finer(region):
+            return question.answered(estimate.value, (low, high), "not supported", _FINER)
+        if question.kind == "count":
+            noise = self._noise_reach(region, level)
+            if estimate.value <= 2 * noise:  # all of them may be noise that densities cannot have below 0
+                low, high = 0.0, min(max(high, noise), most)
+        return self._calibrated(question, estimate, (low, high))
+
+    def _modelled_value(self, question: Question, region: Region, level: float) -> Answer:
+        """A mean or a quantile by the density."""
+        (axis, _, lines, ends), is_population = self._held(question, region), question.of == "population"
+        at = float(question.at or 0.5)
+        if question.kind == "mean":
+            estimate = self._calibrator.mean(axis, region, of_population=is_population)
+            estimate = estimate._replace(value=min(max(estimate.value, ends[0]), ends[1]))
+            span = estimate.interval(level, ends)
+        else:
+            value, low, high, doubt = self._calibrator.quantile(
+                axis, at, region, _grid(lines), level, of_population=is_population
+            )
+            estimate = doubt._replace(value=value)
             span = max(min(low, value), ends[0]), min(max(high, value), ends[1])
-            tail, n_beyond = self._calibrator.tail(axis, value, at, region), min(at, 1 - at) * doubt.rows
-            doubt = doubt._replace(value=value)
+        if max(estimate.rows, 1.0) <= self._noise_reach(region, level):
+            return question.answered(estimate.value, ends, "not supported", _NO_ROWS)
+        if ends[0] == ends[1]:
+            return question.answered(ends[0], ends, "certified", ONE_VALUE)
+        if question.kind == "quantile":
+            tail, n_beyond = self._calibrator.tail(axis, estimate.value, at, region), min(at, 1 - at) * estimate.rows
             if self._calibrator.is_finer(tail) or n_beyond <= 2 * self._noise_reach(tail, level):
-                return self._finer(question, doubt, span)
-            return self._calibrated(question, doubt, span)
-        if question.of == "population":
-            raise self._not_certified(question, "a quantile of a sample is certified of the table alone")
-        column = self._schema[str(question.column)]
-        if len(grid) > _POINTS:
-            grid = grid[np.unique(np.linspace(0, len(grid) - 1, _POINTS).astype(np.int64))]
-        grid = np.unique([float(at_or_below(column, value)) for value in grid])
-        tests = quantile_tests(
-            self._certifier, self._leaves, self._moments, self._schema, axis, at, region, found, level
-        )
-        interval = evidence.quantile(*tests, grid, ends, level)
-        return self._certified(question, value, interval, found)
+                return question.answered(estimate.value, span, "not supported", _FINER)
+        return self._calibrated(question, estimate, span)
+
+    def _calibrated(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
+        why = _CALIBRATED + (", and the sample" if question.of == "population" else "")
+        if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > _SOME * estimate.variance:
+            why += f"; rough, for leaves of {self._moments.lattice.n_axes} columns are coarser than where rows lie"
+        return question.answered(estimate.value, ends, "calibrated", why)
+
+    def _noise_reach(self, region: Region, level: float) -> float:
+        """How many rows noise alone may put into the leaves that a region touches."""
+        return NormalDist().inv_cdf((1 + level) / 2) * self._certifier.scale(self._bracket(region).upper)
 
     # ------------------------------------------------------------------------------------------------- inside
 
@@ -326,72 +348,18 @@ class TreeAnswers:
             self._values[axis] = leaf_values(self._leaves, axis, self._moments.lattice.axes[axis])
         return self._values[axis]
 
-    def _lines(self, axis: int, values: LeafValues, region: Region, found: Bracket) -> ValueLines:
-        """Bounds on a column's values in the leaves of a region, cut to what its condition allows."""
-        lines = ValueLines(*(part[found.upper.leaves] for part in values))
-        if axis not in region or not region[axis].ranges:
-            return lines
-        low, high = float(region[axis].ranges[0][0]), float(region[axis].ranges[-1][1])
-        return lines._replace(least=np.clip(lines.least, low, high), largest=np.clip(lines.largest, low, high))
-
-    def _is_certified(self, question: Question, region: Region, *, splits: bool = False) -> bool:
-        """Whether a question gets a certified answer: as it was asked, or by geometry and the law of noise."""
-        if question.statement != "auto":
-            return question.statement == "certified"
-        if question.of == "population" or splits:
-            return False
-        if not region and self._n_rows is not None:
-            return True
-        found = self._bracket(region)
-        n_cut = len(found.upper.leaves) - found.n_inside
-        if question.kind in ("mean", "quantile") or question.given:
-            return n_cut == 0 and question.kind != "quantile"
-        typical = self._planned_rows / len(self._leaves)
-        gap = typical * float((found.upper.of_count - found.lower.of_count).sum())
-        noise = max(self._certifier.scale(found.lower), self._certifier.scale(found.upper))
-        spread = typical / 4 * n_cut + _USUAL_SCATTER * (typical / 2) ** 2 * n_cut
-        return 2 * 1.96 * noise + gap <= _WORTH * 2 * 1.96 * math.sqrt(noise**2 + spread)
-
-    def _calibrator_value(self, region: Region) -> float:
-        return self._calibrator.value(region)
-
-    def _certified(
-        self, question: Question, value: float, ends: tuple[float, float], found: Bracket, more: str = ""
-    ) -> Answer:
-        n_cut = len(found.upper.leaves) - found.n_inside
-        cut = (
-            ""
-            if not n_cut
-            else f"; {n_cut:,} of {len(found.upper.leaves):,} leaves are cut, whose rows may lie anywhere"
-        )
-        sample = ", and of the sample, its rows being independent" if question.of == "population" else ""
-        return _made(question, min(max(value, ends[0]), ends[1]), ends, "certified", _CERTIFIED + sample + more + cut)
-
-    def _calibrated(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
-        why = _CALIBRATED + (", and the sample" if question.of == "population" else "")
-        if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > _SOME * estimate.variance:
-            why += f"; rough, for leaves of {self._moments.lattice.n_axes} columns are coarser than where rows lie"
-        return _made(question, estimate.value, ends, "calibrated", why)
-
-    def _noise_reach(self, region: Region, level: float) -> float:
-        """How many rows noise alone may put into the leaves that a region touches."""
-        found = self._bracket(region).upper
-        return NormalDist().inv_cdf((1 + level) / 2) * self._certifier.scale(found)
-
-    def _finer(self, question: Question, estimate: Estimate, ends: tuple[float, float], why: str = _FINER) -> Answer:
-        """An answer about a region that is finer than leaves, or hardly holds rows: no interval unless it is forced."""
-        value, of = estimate.value, question.of
-        if not question.force:
-            return Answer(value, None, None, question.level, "not supported", why, of, question.asked)
-        return _made(question, value, ends, "not supported", f"forced: {why}")
-
-    def _not_certified(self, question: Question, why: str) -> ParameterError:
-        return ParameterError(
-            f"statement='certified' cannot be had for {question.asked!r} of the population: {why}; ask for "
-            "statement='calibrated', or of='table'"
-        )
+    def _held(self, question: Question, region: Region) -> tuple[int, Bracket, LeafValues, tuple[float, float]]:
+        """The axis of a column whose values are asked for, and their bounds in the leaves of a region and at all."""
+        axis, found = self._places[str(question.column)], self._bracket(region)
+        lines = LeafValues(*(part[found.upper.leaves] for part in self._leaf_values(axis)))
+        if axis in region and region[axis].ranges:  # cut to what the condition on the column allows
+            low, high = float(region[axis].ranges[0][0]), float(region[axis].ranges[-1][1])
+            lines = lines._replace(least=np.clip(lines.least, low, high), largest=np.clip(lines.largest, low, high))
+        if not len(found.upper.leaves) or not (lines.largest >= lines.least).any():
+            raise ParameterError(f"where: no row can be meant by {question.asked!r}; ask for others")
+        return axis, found, lines, (float(lines.least.min()), float(lines.largest.max()))
 
 
-def _made(question: Question, value: float, ends: tuple[float, float], statement: str, why: str) -> Answer:
-    low, high = ends
-    return Answer(value, low, high, question.level, statement, why, question.of, question.asked)  # type: ignore[arg-type]
+def _grid(lines: LeafValues) -> Floats:
+    """The values at which leaves begin and end."""
+    return np.unique(np.concatenate([lines.least, lines.largest]))

@@ -7,7 +7,6 @@
 
 Parts of the chapter:
 
-    populations           from a certified count of a sample to its population
     placement             how far rows inside leaves lie from the density, measured from the release itself
     shares                shares of leaves in a region, and where the faces of the region cut them
     calibrated answers    estimates and standard errors of counts, shares, means and quantiles
@@ -33,7 +32,7 @@ from spinney.schema.rules.base import Number, ValueSet, after, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.density import FLAT, LARGEST_MEAN, LeafDensity, exponential_slopes, exponential_variances
-from spinney.tree.release.evidence import Floats, Interval, Leaves, Region, at_or_below, draw_noise, joined, raw_ends
+from spinney.tree.release.evidence import Floats, Leaves, Region, at_or_below, draw_noise, joined, raw_ends
 from spinney.tree.release.geometry import (
     Piles,
     _is_blind,
@@ -43,43 +42,6 @@ from spinney.tree.release.geometry import (
     ends_to_places,
     to_values,
 )
-
-# ---------------------------------------------------------------------------------------------------------- populations
-# From a certified count of a sample to the population that its rows were drawn from.
-
-
-def population_counts(counted: Interval, n_rows: int, beta: float) -> Interval:
-    """Expected counts n p under which the count of a sample of n independent rows could lie in an interval.
-
-    By Chernoff's bound P(K >= k) <= exp(-n KL(k/n, p)) for p below k/n, and likewise above: each side is wrong with
-    probability beta / 2 at most, whatever p is.
-    """
-    limit = math.log(2 / beta) / n_rows
-    low, high = counted.low / n_rows, counted.high / n_rows
-    return Interval(n_rows * _furthest(low, 0.0, limit), n_rows * _furthest(high, 1.0, limit))
-
-
-def _furthest(share: float, end: float, limit: float) -> float:
-    """The p between a share and an end at which KL(share, p) reaches a limit."""
-    near, far = share, end
-    if _divergence(share, end) <= limit:
-        return end
-    for _ in range(60):
-        middle = (near + far) / 2
-        near, far = (middle, far) if _divergence(share, middle) <= limit else (near, middle)
-    return far
-
-
-def _divergence(q: float, p: float) -> float:
-    """KL(q, p) of two coins."""
-    found = 0.0
-    for part, other in ((q, p), (1 - q, 1 - p)):
-        if part > 0:
-            if other <= 0:
-                return math.inf
-            found += part * math.log(part / other)
-    return found
-
 
 # ------------------------------------------------------------------------------------------------------------ placement
 # How far rows inside leaves lie from where the density puts them, estimated from the release itself.

@@ -16,7 +16,7 @@ reach.proof.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -29,16 +29,19 @@ from spinney.errors import ParameterError
 from spinney.grid.codes import deinterleave
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import piece_table, place_table, to_places
-from spinney.release.answers.question import allowed
-from spinney.release.answers.ranks import (
-    USUAL_DRAWS,
-    generator_of,
-    least_draws,
-    product,
-    rank_half_width,
-    simultaneous_half_widths,
+from spinney.release.answers.certify import (
+    Between,
+    NoisySum,
+    SumByCopies,
+    SumByLaw,
+    candidates,
+    counts_between,
+    quantile_between,
+    ratio_between,
 )
-from spinney.release.answers.reach import Law, NoiseSum, Reals, level_of_each, whole_rows
+from spinney.release.answers.question import allowed
+from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws, product
+from spinney.release.answers.reach import Law, NoiseSum, Reals
 from spinney.release.verify import eulerian
 from spinney.schema.rules.base import Number, ValueSet, after, before, universe
 from spinney.schema.schema import Schema
@@ -343,6 +346,10 @@ class Bracket:
     upper: Linear
     n_inside: int
 
+    @property
+    def n_cut(self) -> int:
+        return len(self.upper.leaves) - self.n_inside
+
 
 def bracket(leaves: Leaves, parts: Parts) -> Bracket:
     """Bounds on how many rows lie in a region."""
@@ -580,19 +587,9 @@ def start_weights(rate: float, n_axes: int) -> Reals:
 # release/answers/ranks.proof.md.
 
 
-# Values that a ratio is tested at in one go, and how often an end is looked at more closely.
+# Values that a ratio is tested at at first, and values of a column that a quantile is looked for at.
 _POINTS = 32
-_ZOOMS = 5
-
-# At values m (n,): a noisy bound on a sum over rows (n,), and copies of its noise (n, n_draws).
-Test = Callable[[Floats], tuple[Floats, Floats]]
-
-
-class Interval(NamedTuple):
-    """Two ends."""
-
-    low: float
-    high: float
+_MOST_VALUES = 48
 
 
 class Certifier:
@@ -641,13 +638,18 @@ class Certifier:
         value = float(linear.of_count @ steps[:, 0] + (linear.of_sums * steps[:, 1:]).sum())
         return value - self._explained(linear) * self._excess
 
-    def of_counts(self, linear: Linear) -> Floats | None:
-        """The coefficients of all leaves' counts by which a function's noise goes; None where sums are in it."""
+    def by_law(self, linear: Linear) -> SumByLaw | None:
+        """A function of counts alone, whose noise has a law with a short formula; None where sums are in it."""
         if linear.of_sums.any():
             return None
         coefficients = np.full(len(self._steps), -self._explained(linear))
         coefficients[linear.leaves] += linear.of_count
-        return coefficients
+        return SumByLaw(self.value(linear), coefficients, self.noise.of_counts)
+
+    def by_copies(self, linear: Linear, level: float) -> SumByCopies:
+        """A function, whose noise is ranked among copies of itself."""
+        value, copies = self.measured(linear, level)
+        return SumByCopies(value, copies, self.scale(linear))
 
     def scale(self, linear: Linear) -> float:
         """The standard deviation of a function's noise, by its law."""
@@ -664,89 +666,32 @@ class Certifier:
 
 
 def counts(
-    certifier: Certifier, brackets: list[Bracket], level: float, *, simultaneous: bool = False
-) -> list[Interval]:
+    certifier: Certifier, brackets: Sequence[Bracket], level: float, *, simultaneous: bool = False
+) -> list[Between]:
     """How many rows lie in regions: whole numbers, from 0 to all rows."""
     sides = [side for found in brackets for side in (found.lower, found.upper)]
-    values = [certifier.value(side) for side in sides]
-    lines = [certifier.of_counts(side) for side in sides]
-    if not simultaneous:
-        reach = [
-            float(rank_half_width(certifier.measured(side, level)[1], level))
-            if line is None
-            else certifier.noise.of_counts(line).reach(level)
-            for side, line in zip(sides, lines, strict=True)
-        ]
-    elif len(plain := [line for line in lines if line is not None]) == len(sides):
-        each = level_of_each(np.stack(plain), level)
-        reach = [certifier.noise.of_counts(line).reach(each) for line in plain]
-    else:
-        drawn = np.stack([certifier.measured(side, level)[1] for side in sides], axis=1)
-        reach = simultaneous_half_widths(drawn, np.array([certifier.scale(side) for side in sides]), level).tolist()
-    most = math.inf if certifier.n_rows is None else certifier.n_rows
-    found = []
-    for k in range(0, len(sides), 2):
-        low, high = values[k] - reach[k], values[k + 1] + reach[k + 1]
-        usual = reach[k] - certifier.scale(sides[k]), reach[k + 1] - certifier.scale(sides[k + 1])
-        found.append(Interval(*whole_rows(low, high, most, usual=usual)))
-    return found
+    laws = [certifier.by_law(side) for side in sides]
+    needs_copies = simultaneous and None in laws  # all are ranked together
+    sums: list[NoisySum] = [
+        certifier.by_copies(side, level) if law is None or needs_copies else law
+        for side, law in zip(sides, laws, strict=True)
+    ]
+    pairs = list(zip(sums[::2], sums[1::2], strict=True))
+    return counts_between(pairs, certifier.n_rows, level, at_once=simultaneous)
 
 
-def ratio(below: Test, above: Test, grid: Floats, level: float) -> Interval:
-    """All m on a grid's stretch at which a sum over rows that falls with m may be 0, by bounds on it from both sides.
-
-    Between neighbours on the grid both must be linear in m: there the noise at m lies between the noise at its two
-    neighbours, so a stretch is left out only where the larger of the two refutes all of it.
-    """
-    high = _end(above, grid, level)
-    low = -_end(lambda m: _mirrored(below, m), -grid[::-1], level)
-    return Interval(min(low, high), max(low, high))
-
-
-def _mirrored(test: Test, m: Floats) -> tuple[Floats, Floats]:
-    value, noise = test(-m)
-    return -value, noise
-
-
-def _end(above: Test, grid: Floats, level: float) -> float:
-    """Where the last stretch ends on which a sum may reach 0 from below."""
-    for zoom in range(_ZOOMS):
-        value, noise = above(grid)
-        size = np.abs(noise)
-        reach = rank_half_width(np.maximum(size[:-1], size[1:]).T, level)
-        open_ = np.flatnonzero(np.maximum(value[:-1], value[1:]) + reach >= 0)
-        if not len(open_):
-            return float(grid[0])
-        last = int(open_[-1])
-        if zoom == _ZOOMS - 1 or grid[last + 1] == grid[last]:
-            break
-        grid = np.linspace(grid[last], grid[last + 1], _POINTS)
-    return float(grid[last + 1])
-
-
-def share(certifier: Certifier, part: Bracket, whole: Bracket, level: float) -> Interval:
+def share(certifier: Certifier, part: Bracket, whole: Bracket, level: float) -> Between | None:
     """The share p of rows in one region among those in another that holds it: sum of 1[part] - p 1[whole]."""
     grid = np.linspace(0.0, 1.0, _POINTS + 1)
 
-    def test(of_part: Linear, of_whole: Linear) -> Test:
+    def bound(of_part: Linear, of_whole: Linear) -> list[SumByCopies]:
         (a, drawn_a), (b, drawn_b) = certifier.measured(of_part, level), certifier.measured(of_whole, level)
-        return lambda p: (a - p * b, drawn_a - drawn_b * p[:, None])
+        return candidates(grid, a - grid * b, drawn_a - drawn_b * grid[:, None])
 
-    return ratio(test(part.lower, whole.upper), test(part.upper, whole.lower), grid, level)
-
-
-class ValueLines(NamedTuple):
-    """Of leaves, bounds on a column's values: mid + half u + [below, above], and least and largest in the region."""
-
-    mid: Floats
-    half: Floats
-    below: Floats
-    above: Floats
-    least: Floats
-    largest: Floats
+    return ratio_between(bound(part.lower, whole.upper), bound(part.upper, whole.lower), level)
 
 
-def mean(certifier: Certifier, found: Bracket, lines: ValueLines, axis: int, level: float) -> Interval:
+def mean(certifier: Certifier, found: Bracket, lines: LeafValues, axis: int, level: float) -> Between | None:
     """The mean m of a column over a region: sum over its rows of (x - m).
 
     Rows of leaves inside have x by a line in their offset. Rows of a leaf that is cut may be in the region or not, so
@@ -754,54 +699,27 @@ def mean(certifier: Certifier, found: Bracket, lines: ValueLines, axis: int, lev
     """
     n = found.n_inside
     ends = float(lines.least.min()), float(lines.largest.max())
-    if ends[0] == ends[1]:
-        return Interval(*ends)
     inside, cut = found.upper.restricted(np.arange(len(found.upper.leaves)) < n), np.arange(n, len(lines.mid))
     of_cut = Linear(found.upper.leaves[cut], found.upper.of_count[cut], found.upper.of_sums[cut])
     cut_value, cut_noise = certifier.measured_each(of_cut, level)
     count, count_noise = certifier.measured(inside, level)
+    base = np.linspace(*ends, _POINTS + 1)
+    joints = np.unique(np.concatenate([lines.least[cut], lines.largest[cut], base]))
+    if len(joints) > 4 * _POINTS:
+        joints = np.unique(np.concatenate([joints[:: len(joints) // (3 * _POINTS)], base]))
 
-    def test(slack: Floats, corner: Floats, sign: float) -> Test:
+    def bound(slack: Floats, corner: Floats, sign: float) -> list[SumByCopies]:
         sums = np.zeros_like(inside.of_sums)
         sums[:, axis] = lines.half[:n]
         whole, whole_noise = certifier.measured(Linear(inside.leaves, (lines.mid + slack)[:n], sums), level)
+        weights = sign * np.maximum(sign * (corner[:, None] - joints), 0.0)  # (n_cut, n)
+        noise = whole_noise - count_noise * joints[:, None] + product(weights.T.astype(np.float32), cut_noise)
+        return candidates(joints, whole - joints * count + cut_value @ weights, noise)
 
-        def at(m: Floats) -> tuple[Floats, Floats]:
-            weights = sign * np.maximum(sign * (corner[:, None] - m), 0.0)  # (n_cut, n)
-            value = whole - m * count + cut_value @ weights
-            noise = whole_noise - count_noise * m[:, None]
-            return value, noise + product(weights.T.astype(np.float32), cut_noise)
-
-        return at
-
-    base = np.linspace(*ends, _POINTS + 1)
-    joints = np.unique(np.concatenate([lines.least[cut], lines.largest[cut], base]))
-    joints = (
-        joints
-        if len(joints) <= 4 * _POINTS
-        else np.unique(np.concatenate([joints[:: len(joints) // (3 * _POINTS)], base]))
-    )
     # Corners move outward to the grid, so that between its points all is linear in m.
     up = joints[np.minimum(np.searchsorted(joints, lines.largest[cut]), len(joints) - 1)]
     down = joints[np.maximum(np.searchsorted(joints, lines.least[cut], side="right") - 1, 0)]
-    return ratio(test(lines.below, down, -1.0), test(lines.above, up, 1.0), joints, level)
-
-
-def quantile(below: Test, above: Test, grid: Floats, ends: tuple[float, float], level: float) -> Interval:
-    """Where a share q of rows ends: by sum of 1[x <= t] - q at values t of a grid, which grows with t.
-
-    The quantile lies above the last t at which the sum is below 0, and at or below the first at which it is not: the
-    interval reaches from the one before the first t that is not refuted to be large enough, to the first after the last
-    that is not refuted to be too small.
-    """
-    (low, low_noise), (high, high_noise) = below(grid), above(grid)
-    may_be_enough = np.flatnonzero(high + rank_half_width(high_noise.T, level) >= 0)
-    may_be_few = np.flatnonzero(low - rank_half_width(low_noise.T, level) < 0)
-    first = int(may_be_enough[0]) if len(may_be_enough) else len(grid)
-    last = int(may_be_few[-1]) if len(may_be_few) else -1
-    start = float(grid[first - 1]) if first > 0 else ends[0]
-    stop = float(grid[last + 1]) if last + 1 < len(grid) else ends[1]
-    return Interval(min(start, stop), max(start, stop))
+    return ratio_between(bound(lines.below, down, -1.0), bound(lines.above, up, 1.0), level)
 
 
 # ------------------------------------------------------------------------------------------------------------ quantiles
@@ -812,7 +730,7 @@ def quantile(below: Test, above: Test, grid: Floats, ends: tuple[float, float], 
 # are bounded anew for each. From this the share q of the bounds on all rows of the region is taken away.
 
 
-def quantile_tests(
+def quantile(
     certifier: Certifier,
     leaves: Leaves,
     moments: NoisyMoments,
@@ -821,12 +739,18 @@ def quantile_tests(
     at: float,
     region: Region,
     found: Bracket,
+    lines: LeafValues,
     level: float,
-) -> tuple[Test, Test]:
-    """Bounds from below and from above on sum over the region's rows of 1[x <= t] - q, at values t."""
+) -> Between | None:
+    """Where a share q of a region's rows ends: by sums of 1[x <= t] - q at values t of a column, which grow with t."""
     column = schema[moments.lattice.axes[axis].name]
     least = universe(column)[0]
     asked = leaves.some(found.upper.leaves)
+    ends = float(lines.least.min()), float(lines.largest.max())
+    grid = np.unique(np.concatenate([lines.least, lines.largest, ends]))
+    if len(grid) > _MOST_VALUES:
+        grid = grid[np.unique(np.linspace(0, len(grid) - 1, _MOST_VALUES).astype(np.int64))]
+    grid = np.unique([float(at_or_below(column, value)) for value in grid])
 
     @cache
     def cuts(t: float) -> tuple[NDArray[np.int8], Bracket]:
@@ -838,28 +762,27 @@ def quantile_tests(
         both = parts_of_some(leaves, joined(region, below), schema, moments, chosen)
         return state, bracket(leaves, both)
 
-    def test(side: str, whole: Linear, other: Linear) -> Test:
+    def bounds(side: str, whole: Linear, other: Linear) -> list[SumByCopies]:
         each, each_noise = certifier.measured_each(whole, level)
         all_rows, all_noise = certifier.measured(other, level)
+        sums, before = [], np.zeros(len(each), dtype=np.bool_)
+        so_far, so_far_noise = 0.0, np.zeros(len(all_noise))
+        for top in grid.tolist():
+            state, cut = cuts(top)
+            fresh = (state == 2) & ~before
+            before |= fresh
+            so_far += float(each[fresh].sum())
+            so_far_noise = so_far_noise + each_noise[fresh].sum(axis=0)
+            part, part_noise = certifier.measured(getattr(cut, side), level)
+            sums.append(SumByCopies(so_far + part - at * all_rows, so_far_noise + part_noise - at * all_noise))
+        return sums
 
-        def at_values(t: Floats) -> tuple[Floats, Floats]:
-            value, noise = np.empty(len(t)), np.empty((len(t), len(all_noise)))
-            state, before = np.zeros(len(each), dtype=np.int8), np.zeros(len(each), dtype=np.bool_)
-            so_far, so_far_noise = 0.0, np.zeros(len(all_noise))
-            for place, top in enumerate(t):
-                state, cut = cuts(float(top))
-                fresh = (state == 2) & ~before
-                before |= fresh
-                so_far += float(each[fresh].sum())
-                so_far_noise = so_far_noise + each_noise[fresh].sum(axis=0)
-                part, part_noise = certifier.measured(getattr(cut, side), level)
-                value[place] = so_far + part - at * all_rows
-                noise[place] = so_far_noise + part_noise - at * all_noise
-            return value, noise
-
-        return at_values
-
-    return test("lower", found.lower, found.upper), test("upper", found.upper, found.lower)
+    below, until = bounds("lower", found.lower, found.upper), bounds("upper", found.upper, found.lower)
+    stretch = quantile_between([None, *below], [*until, None], level)
+    if stretch is None:
+        return None
+    low, high = [ends[0], *grid.tolist()][stretch[0]], [*grid.tolist(), ends[1]][stretch[1]]
+    return Between(min(low, high), min(low, high), max(low, high), is_cut=True)
 
 
 def parts_of_some(leaves: Leaves, region: Region, schema: Schema, moments: NoisyMoments, chosen: Integers) -> Parts:
