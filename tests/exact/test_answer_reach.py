@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
+from spinney.forest.release.certify import Counted, certified_count
 from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.evidence import Counted, Part, certified_count
 from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.parts import Part
 from spinney.release.answers.ranks import LUCK, USUAL_DRAWS, generator_of, least_draws, rank, rank_half_width
 from spinney.release.answers.reach import Law, NoiseSum, level_of_each
-from spinney.tree.release.evidence import CountNoise
+from spinney.tree.release.certify import CountNoise
 from support.in_one_test import in_one_test
 
 Chances = np.ndarray

@@ -23,12 +23,12 @@ from spinney.forest.cliques import even_groups
 from spinney.forest.design import Effort
 from spinney.forest.plan import ForestPlan, VectorNoise
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.analyses import ReleasedAnalyses, balanced, spreads_of
 from spinney.forest.release.columns import ColumnModel, Floats
 from spinney.forest.release.fit import ReleasedProducts, fitted_products, n_sums, sensitivity_squared, signs
 from spinney.forest.release.formula import Block, Formula, Regressor
 from spinney.forest.release.measured import TiltFit
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.regression import ReleasedAnalyses, balanced, spreads_of
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Groups, Pair
 from spinney.privacy.budget import Unit

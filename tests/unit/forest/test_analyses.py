@@ -12,8 +12,9 @@ from click.testing import CliRunner
 import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import ParameterError
+from spinney.forest.release.analyses import Spread, balanced
 from spinney.forest.release.formula import blocks_of, parse_formula
-from spinney.forest.release.regression import Spread, balanced, fit_moments, regress
+from spinney.forest.release.regression import fit_moments, regress
 from spinney.forest.sums import true_sums_of
 from spinney.privacy.budget import Unit
 from spinney.release.card import ContradictionError

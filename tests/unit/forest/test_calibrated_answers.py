@@ -213,8 +213,8 @@ def test_the_shares_of_cut_leaves_are_uncertain_by_how_far_they_are_cut() -> Non
     leaf = int(np.argmax(column.weights * (column.length > 1000)))
     low, high = int(column.low[leaf]), int(column.low[leaf] + column.length[leaf]) - 1
     laws = release._answering.laws
-    from spinney.forest.release.evidence import parts_of
     from spinney.forest.release.misfit import Factor
+    from spinney.forest.release.parts import parts_of
 
     variances = []
     for end in (high, (low + high) // 2):

@@ -15,18 +15,17 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError
 from spinney.forest.release.answers import _WIDEST, ForestAnswers
-from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.evidence import (
+from spinney.forest.release.certify import (
     Counted,
-    Part,
-    Values,
     certified_count,
     certified_counts,
     certified_mean,
     certified_quantile,
     certified_ratio,
 )
+from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.parts import Part, Values
 from spinney.release.answers.question import Question
 from support import small_forests
 

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 import spinney as sp
-from spinney.forest.release.evidence import parts_of
 from spinney.forest.release.misfit import NEARLY_ALL, Factor, Misfit
 from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.parts import parts_of
 from spinney.release.answers.answer import Answer
 
 N_ROWS = 20_000

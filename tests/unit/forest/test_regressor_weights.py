@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import ParameterError
+from spinney.forest.release.analyses import Spread, balanced, spreads_of
 from spinney.forest.release.formula import MOST_WEIGHT, Block, blocks_of, parse_formulas
-from spinney.forest.release.regression import LeastSquares, Spread, balanced, fit_moments, regress, spreads_of
+from spinney.forest.release.regression import LeastSquares, fit_moments, regress
 from spinney.forest.sums import _cut, true_sums_of
 from spinney.privacy.budget import Unit
 from spinney.release.card import ContradictionError

@@ -8,7 +8,7 @@ import pytest
 
 import spinney as sp
 from spinney.tree.release.calibrate import Estimate
-from spinney.tree.release.evidence import region_of
+from spinney.tree.release.regions import region_of
 
 LEVEL = 0.95
 PLAIN = {"x": sp.Real(0, 10), "y": sp.Real(0, 10)}

@@ -13,21 +13,9 @@ import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.release.answers.question import Question
 from spinney.tree.bins import NoisyMoments
-from spinney.tree.release.evidence import (
-    Certifier,
-    LeafValues,
-    SimulatedNoise,
-    bracket,
-    counts,
-    draw_noise,
-    leaf_values,
-    leaves_of,
-    mean,
-    parts_of,
-    region_of,
-    share,
-)
+from spinney.tree.release.certify import Certifier, SimulatedNoise, counts, draw_noise, mean, share
 from spinney.tree.release.moments import MomentsRelease
+from spinney.tree.release.regions import LeafValues, bracket, leaf_values, leaves_of, parts_of, region_of
 from support.handmade_leaves import card_by_hand, moments_by_hand, plan_by_hand
 
 SQUARE = sp.Schema({"x": sp.Real(0, 4, bits=6), "y": sp.Real(0, 4, bits=6)})

@@ -22,13 +22,10 @@ import numpy as np
 from spinney.columns import Bounded, Date, Datetime, Listed
 from spinney.errors import ParameterError
 from spinney.forest.release.calibrate import (
-    CERTIFIED,
     LOST,
     MOST_ADDED,
     REMEDY,
     Calibrated,
-    Standing,
-    Verdicts,
     added_to_mean,
     calibrated,
     calibrated_quantile,
@@ -36,11 +33,8 @@ from spinney.forest.release.calibrate import (
     noise_quantile,
     rows_by_leaf,
 )
-from spinney.forest.release.columns import ColumnModel, stands_alone
-from spinney.forest.release.evidence import (
+from spinney.forest.release.certify import (
     Counted,
-    Flags,
-    Part,
     certified_count,
     certified_counts,
     certified_mean,
@@ -48,11 +42,12 @@ from spinney.forest.release.evidence import (
     certified_ratio,
     counted_for,
     leaves_counted,
-    parts_of,
-    valued,
 )
+from spinney.forest.release.columns import ColumnModel, stands_alone
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
+from spinney.forest.release.parts import Flags, Part, parts_of, valued
+from spinney.forest.release.verdicts import CERTIFIED, Standing, Verdicts
 from spinney.release.answers.answer import Answer, Trust
 from spinney.release.answers.certify import Between
 from spinney.release.answers.question import Question

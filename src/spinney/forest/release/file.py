@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.columns import Column, whole_range
+from spinney.forest.release.analyses import ReleasedAnalyses, analyses_from_members
 from spinney.forest.release.columns import ColumnModel, Floats
 from spinney.forest.release.fit import ReleasedProducts, products_from_members
 from spinney.forest.release.measured import (
@@ -34,7 +35,6 @@ from spinney.forest.release.measured import (
     TiltFit,
 )
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.regression import ReleasedAnalyses, analyses_from_members
 from spinney.graph.model import GraphModel
 from spinney.grid.axes import PlaceAxis, column_axes, place_axis_on
 from spinney.grid.codes import Codes, Indices

@@ -1,7 +1,7 @@
 """What a forest measured: raw noisy counts, the boxes they are of, and the exact law of their noise. RELEASED.
 
 All of it left the mechanisms when the forest was fitted, before anything was cut, projected or fitted, so
-storing it costs no privacy. Certified intervals come straight from these numbers (`evidence`); models that are
+storing it costs no privacy. Certified intervals come straight from these numbers (`certify`); models that are
 fitted anew to redrawn numbers say how far the noise carries (`fit`). Laws are simulated here by floats: this is
 what comes after a release, and no private number is ever added to such a draw.
 

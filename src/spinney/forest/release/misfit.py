@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from spinney.forest.release.columns import Floats
 from spinney.forest.release.conditions import feasible
-from spinney.forest.release.evidence import Leaves, Part
 from spinney.forest.release.fit import signs
+from spinney.forest.release.parts import Leaves, Part
 from spinney.graph.model import GraphModel, States
 from spinney.graph.tilt import Pair
 from spinney.graph.tilted_draw import weighted_states

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.errors import ParameterError, raise_alone
+from spinney.forest.release.analyses import MEMBER, ReleasedAnalyses, check_analyses_weights
 from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves
 from spinney.forest.release.conditions import (
     Restriction,
@@ -32,7 +33,6 @@ from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, f
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.regression import MEMBER, ReleasedAnalyses, check_analyses_weights
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
 from spinney.graph.model import GraphModel, Offsets, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors

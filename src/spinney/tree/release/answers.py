@@ -28,17 +28,16 @@ from spinney.release.answers.statements import EXACT, NOTHING_CERTAIN, ONE_VALUE
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
-from spinney.tree.release import evidence
+from spinney.tree.release import certify
 from spinney.tree.release.calibrate import Calibrator, Estimate, refits_of
+from spinney.tree.release.certify import Certifier, SimulatedNoise
 from spinney.tree.release.density import LeafDensity
-from spinney.tree.release.evidence import (
+from spinney.tree.release.regions import (
     Bracket,
-    Certifier,
     Floats,
     LeafValues,
     Leaves,
     Region,
-    SimulatedNoise,
     axis_of,
     bracket,
     joined,
@@ -203,18 +202,18 @@ class TreeAnswers(Answering[_Asked]):
             return self._said(question, counted.over(1 if question.kind == "count" else self._n_rows or 1), found)
         if question.of == "population":
             raise self._of_table_only(question, "it is a share of a number of rows that is not public")
-        ends = evidence.share(self._certifier, found, self._bracket(asked.given), level)
+        ends = certify.share(self._certifier, found, self._bracket(asked.given), level)
         value = self._calibrator.share(asked.region, asked.given, of_population=False).value
         return None if ends is None else self._said(question, ends.around(value), found)
 
     def _counted(self, question: Question, found: Bracket, level: float) -> Between:
         """How many rows lie in a region, or are expected there of a population."""
         if question.of == "table":
-            return evidence.counts(self._certifier, [found], level)[0]
+            return certify.counts(self._certifier, [found], level)[0]
         if self._n_rows is None:
             raise self._of_table_only(question, "the number of rows is private, and is a sample's own")
         beta = 1 - level
-        counted = evidence.counts(self._certifier, [found], 1 - beta / 2)[0]
+        counted = certify.counts(self._certifier, [found], 1 - beta / 2)[0]
         return population_counts(counted, self._n_rows, beta / 2)
 
     def _certified_value(self, question: Question, region: Region, level: float) -> Answer | None:
@@ -226,12 +225,12 @@ class TreeAnswers(Answering[_Asked]):
             raise self._of_table_only(question, "means and quantiles of a sample are certified of the table alone")
         if question.kind == "mean":
             value = self._calibrator.mean(axis, region, of_population=False).value
-            interval = evidence.mean(self._certifier, found, lines, axis, level)
+            interval = certify.mean(self._certifier, found, lines, axis, level)
         else:
             at = float(question.at or 0.5)
             value = self._calibrator.quantile(axis, at, region, _grid(lines), level, of_population=False)[0]
             tree = self._certifier, self._leaves, self._moments, self._schema
-            interval = evidence.quantile(*tree, axis, at, region, found, lines, level)
+            interval = certify.quantile(*tree, axis, at, region, found, lines, level)
         return None if interval is None else self._said(question, interval.around(value), found)
 
     def _certified_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
@@ -241,7 +240,7 @@ class TreeAnswers(Answering[_Asked]):
         if not all(map(self._is_certified, questions, regions)):
             return None
         brackets = [self._bracket(region) for region in regions]
-        ends = evidence.counts(self._certifier, brackets, questions[0].level, simultaneous=True)
+        ends = certify.counts(self._certifier, brackets, questions[0].level, simultaneous=True)
         return [
             self._said(question, one.around(self._calibrator.value(region)), found, more=", for all cells at once")
             for question, region, one, found in zip(questions, regions, ends, brackets, strict=True)

@@ -54,9 +54,9 @@ from spinney.release.verify import farthest, laplace_log_moment, sup_norm_log_mo
 from spinney.schema.schema import Schema
 from spinney.text import as_given, brief
 from spinney.tree.bins import NoisyBins, NoisyMoments, is_within, leaf_cells
+from spinney.tree.release.certify import sup_norm
 from spinney.tree.release.density import FLAT, Floats, LeafDensity, Stopping, box_shares, reconstruct
 from spinney.tree.release.draw import EvenRows
-from spinney.tree.release.evidence import sup_norm
 from spinney.tree.release.geometry import (
     axis_entries,
     check_nodes,
