@@ -15,7 +15,6 @@ the ledger is charged, and only then are rows counted. Proof: `tree/direct.proof
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -48,6 +47,7 @@ from spinney.tables.preview import names_of, parts_of
 from spinney.tables.source import Source
 from spinney.text import as_given, printable
 from spinney.tree.bought import Direct, NoisySums, check_direct, release_sums
+from spinney.tree.release.regions import cell_of
 
 # ------------------------------------------------------------------------------------------------------ question states
 # What a question asks of every row, as public states: which cells of its columns meet the conditions, and what each
@@ -151,30 +151,25 @@ def _axis(name: str, column: Column) -> ColumnAxis:
 
 def _cells(name: str, column: Column, axis: ColumnAxis, wanted: Any) -> Ranges:
     """The cells that meet a condition; a ParameterError where none does, or the condition makes no sense."""
-    values, cells = allowed(name, column, wanted), axis.axis
+    values = allowed(name, column, wanted)
+    ranges = [(cell_of(axis.axis, low), cell_of(axis.axis, high)) for low, high in values.ranges]
     if isinstance(column, Real):
-        ranges = [_between_reals(axis, float(low), float(high)) for low, high in values.ranges]
-        found = [cells_between for cells_between in ranges if cells_between is not None]
-    else:
-        first = int(cells.low)
-        found = [((int(low) - first) // cells.step, (int(high) - first) // cells.step) for low, high in values.ranges]
-    found += [(cells.null_cell, cells.null_cell)] if values.has_null else []
+        ranges = [_rounded(axis, *cells, *map(float, ends)) for cells, ends in zip(ranges, values.ranges, strict=True)]
+    found = [(first, last) for first, last in ranges if first <= last]
+    found += [(axis.axis.null_cell, axis.axis.null_cell)] if values.has_null else []
     if not found:
         raise never(name, wanted)
     return found
 
 
-def _between_reals(axis: ColumnAxis, low: float, high: float) -> tuple[int, int] | None:
+def _rounded(axis: ColumnAxis, first: int, last: int, low: float, high: float) -> tuple[int, int]:
     """Cells lie around round values; one belongs to a range if its round value does, whatever floats are next to it."""
     cells = axis.axis
-    first, last = (
-        min(max(math.floor((end - cells.origin) * cells.scale), cells.first), cells.last) for end in (low, high)
-    )
     if axis.unit is not None and axis.ruler is not None:
         zero = int(axis.ruler.zero)
         first += (first - zero) * axis.unit < exact(low) and first < cells.last and low > cells.low
         last -= (last - zero) * axis.unit > exact(high) and last > cells.first and high < cells.high
-    return (first, last) if first <= last else None
+    return first, last
 
 
 # --------------------------------------------------------------------------------------------------------------- states

@@ -27,7 +27,6 @@ from spinney.forest.release.formula import (
     parse_formulas,
 )
 from spinney.forest.release.measured import MOST_DEVIATIONS, slack_of_total
-from spinney.forest.release.regression import _STANDS_OUT, Floats
 from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.mechanisms import GaussianVector
 from spinney.release.card import Card, check
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
 # of their columns alone, and what it says of them is checked against what was charged.
 
 
+Floats = NDArray[np.float64]
+
+# The sum of squares of a predictor around its mean stands out of its noise from this many standard deviations on.
+STANDS_OUT = 4.0
 MEMBER = "analyses.arrow"
 _SUMS = {"sums": (pa.list_(pa.int64()),)}
 
@@ -219,7 +222,7 @@ class _Cost:
         inverse = np.exp2(-2 * octaves)
         reach = (1 / inverse).sum()
         squares = np.where(self._is_number, inverse + 4 * self._means**2 * inverse[0], inverse[0]) * inverse
-        noise = (_STANDS_OUT * self._hidden * reach) ** 2 * squares
+        noise = (STANDS_OUT * self._hidden * reach) ** 2 * squares
         lost = _LOST * noise / (1 + noise)
         total, n_all = 0.0, 0.0
         for own, left, predictors, counts in self._parts:

@@ -49,10 +49,10 @@ from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misf
 from spinney.forest.release.parts import Flags, Part, parts_of, valued
 from spinney.forest.release.verdicts import CERTIFIED, Standing, Verdicts
 from spinney.release.answers.answer import Answer, Trust
+from spinney.release.answers.ask import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between
 from spinney.release.answers.question import Question
 from spinney.release.answers.ranks import t_quantile
-from spinney.release.answers.statements import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.text import listed
 
 if TYPE_CHECKING:
@@ -174,10 +174,10 @@ class ForestAnswers(Answering[_Asked]):
         (counted,) = tables
         found = certified_counts(counted, every, questions[0].level)
         why = f"{self._certified_words}, in all cells at once"
-        scales = [1 if question.kind == "count" else max(counted.total or 1, 1) for question in questions]
         return [
-            question.answered(one.estimate / scale, (one.low / scale, one.high / scale), "certified", why)
-            for question, one, scale in zip(questions, found, scales, strict=True)
+            question.answered(one.estimate, one.ends, "certified", why)
+            for question, counts in zip(questions, found, strict=True)
+            for one in [counts if question.kind == "count" else counts.over(counted.total)]
         ]
 
     def _read(self, question: Question) -> _Asked:
@@ -242,7 +242,7 @@ class ForestAnswers(Answering[_Asked]):
         if found.is_cut and of_rows:
             found = found.around(self._drawn(question, parts, given))  # as rows have it, not halfway between the ends
         why = f"{self._certified_words}{CUT if found.is_cut else ''}"
-        return question.answered(found.estimate, (found.low, found.high), "certified", why)
+        return question.answered(found.estimate, found.ends, "certified", why)
 
     def _bounds(self, question: Question, counted: Counted | None, level: float, *, is_asked: bool) -> Between | None:
         """A certified interval, where there is one; unasked, where geometry says that it is worth having."""
@@ -265,7 +265,7 @@ class ForestAnswers(Answering[_Asked]):
         found = certified_count(counted, parts, level)
         if question.kind == "count":
             return found
-        return found.over(max(counted.total or 1, 1))
+        return found.over(counted.total)
 
     def _parts_counted(self, question: Question, counted: Counted) -> dict[int, Part]:
         """What a question asks of variables, leaf by leaf as these were counted."""

@@ -202,26 +202,28 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
         return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole)
     # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
     is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
+    ends = _ends_asked(column, wanted)
     # The last leaf holds its upper end, which ranges leave out that end just before it.
-    top = np.nextafter(float(column.physical(column.high)), -np.inf)
-    is_lost = ~leaves.is_null & (leaves.low + leaves.length >= top) & (not _has_top(column, wanted))
-    is_whole = is_whole & ~is_lost
+    top = float(column.physical(column.high))
+    if ends is not None and ends[1] < top:
+        is_whole = is_whole & (leaves.is_null | (leaves.low + leaves.length < np.nextafter(top, -np.inf)))
     # A leaf of one number is a cell around it. Where a condition ends at the number itself, so does the cell.
-    is_end = (leaves.length == 0) & ~leaves.is_null & np.isin(leaves.low, _ends_asked(column, wanted))
+    is_end = (leaves.length == 0) & ~leaves.is_null & np.isin(leaves.low, ends or ())
     touches, is_whole = touches | is_end, is_whole | is_end
     is_pile = (leaves.length <= _NARROW * np.abs(leaves.low)) & touches & ~is_whole & ~leaves.is_null
     share = np.where(is_whole, 1.0, np.where(is_pile, 0.5, share))
-    is_decided, holds = _decided(leaves, column, wanted)
+    is_decided, holds = _decided(leaves, ends)
     is_decided &= touches & ~is_whole
     return Part(leaves, np.where(is_decided, holds, share), touches, is_whole, is_pile=is_pile & ~is_decided)
 
 
-def _ends_asked(column: Real, wanted: Any) -> list[float]:
-    """The ends of a range that was asked for."""
+def _ends_asked(column: Real, wanted: Any) -> tuple[float, float] | None:
+    """The ends of a range that was asked for, infinite where it has none; None where no range was."""
     wanted = None if isinstance(wanted, Asked) else plain(wanted)
-    if isinstance(wanted, tuple):
-        return [float(column.physical(end)) for end in wanted if end is not None]
-    return []
+    if not isinstance(wanted, tuple):
+        return None
+    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
+    return -np.inf if low is None else low, np.inf if high is None else high
 
 
 def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease, number: int) -> Part:
@@ -236,7 +238,9 @@ def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease,
         return part
     if isinstance(column, Real) and column.spacing is None:
         is_cut = part.touches & ((part.share < _AT_THE_EDGE) | (part.share > 1 - _AT_THE_EDGE))
-        is_edge = (is_cut | np.isin(leaves.low, _last_values(column, wanted))) & (leaves.length > 0)
+        # The largest value that a range takes, and the largest below it that it leaves.
+        low, high = _ends_asked(column, wanted) or (np.inf, np.inf)
+        is_edge = (is_cut | np.isin(leaves.low, [high, np.nextafter(low, -np.inf)])) & (leaves.length > 0)
     else:
         # A range may take a value or two of a leaf, or all but these.
         taken = np.minimum(part.share, 1.0 - part.share) * leaves.length
@@ -256,41 +260,18 @@ def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease,
     return replace(part, at_edge=np.where(is_edge, np.where(is_last, 1.0, doubt), 0.0))
 
 
-def _decided(leaves: ColumnModel, column: Real, wanted: Any) -> tuple[Flags, Flags]:
+def _decided(leaves: ColumnModel, ends: tuple[float, float] | None) -> tuple[Flags, Flags]:
     """Which leaves of one number a range takes or leaves as a whole, and which of them it takes.
 
     An end beside the number, by more than one float and less than single precision tells apart, decides nothing.
     """
-    is_one = (leaves.length == 0) & ~leaves.is_null
-    wanted = None if isinstance(wanted, Asked) else plain(wanted)
-    if not isinstance(wanted, tuple):
-        return np.zeros_like(is_one), np.zeros_like(is_one)
-    number = leaves.low
-    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
-    holds = np.ones_like(is_one)
-    for end, is_met in ((low, low is None or number >= low), (high, high is None or number <= high)):
-        if end is not None:
-            away = np.abs(number - end)
-            is_one = is_one & ((away <= np.spacing(np.abs(number))) | (away > _NARROW * np.abs(number)))
-            holds = holds & is_met
-    return is_one, holds
-
-
-def _last_values(column: Real, wanted: Any) -> list[float]:
-    """The largest value that a range takes, and the largest below it that it leaves."""
-    wanted = None if isinstance(wanted, Asked) else plain(wanted)
-    if not isinstance(wanted, tuple):
-        return []
-    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
-    return [*([] if high is None else [high]), *([] if low is None else [float(np.nextafter(low, -np.inf))])]
-
-
-def _has_top(column: Real, wanted: Any) -> bool:
-    """Whether a condition holds for the upper bound itself."""
-    wanted = None if isinstance(wanted, Asked) else plain(wanted)
-    if not isinstance(wanted, tuple):
-        return True
-    return wanted[1] is None or float(column.physical(wanted[1])) >= float(column.physical(column.high))
+    if ends is None:
+        return np.zeros(len(leaves.low), dtype=np.bool_), np.zeros(len(leaves.low), dtype=np.bool_)
+    is_one, number = (leaves.length == 0) & ~leaves.is_null, leaves.low
+    for end in ends:
+        away = np.abs(number - end)
+        is_one = is_one & ((away <= np.spacing(np.abs(number))) | (away > _NARROW * np.abs(number)))
+    return is_one, (number >= ends[0]) & (number <= ends[1])
 
 
 def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
-from spinney.forest.release.analyses import Spread, check_analyses_sums, spreads_of
+from spinney.forest.release.analyses import STANDS_OUT, Floats, Spread, check_analyses_sums, spreads_of
 from spinney.forest.release.formula import (
     Block,
     Formula,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 # and a known part, and P has the inverse variances of their noise.
 
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
@@ -145,8 +144,6 @@ def _places(block: Block, free: dict[tuple[int, int], int], kept: list[int]) -> 
 # that hangs on P, or on a value or a number that does not stand out, has no interval.
 
 
-# The sum of squares of a predictor around its mean stands out of its noise from this many standard deviations on.
-_STANDS_OUT = 4.0
 # A coefficient of which more than this part of the variance is due to what is known before hangs on that.
 _MOST_KNOWN = 0.25
 # So does one that goes together with the coefficient of a predictor that does not stand out, by a squared correlation
@@ -218,7 +215,7 @@ class LeastSquares:
         around[place], around[0] = 1.0, -matrix[0, place] / matrix[0, 0]
         gradient = around @ self._moments.gradients(around)
         noise = math.sqrt(float(gradient @ self._moments.law @ gradient))
-        return min(float(around @ matrix @ around), most) <= _STANDS_OUT * noise
+        return min(float(around @ matrix @ around), most) <= STANDS_OUT * noise
 
     def _laws_of_products(self) -> Floats:
         """How the noise of rows' products with columns goes together: (rows, columns, rows, columns)."""

@@ -152,12 +152,17 @@ class Between:
     high: float
     is_cut: bool = False
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
+
     def around(self, estimate: float) -> Between:
         """The same ends around another estimate, or the nearer end."""
         return replace(self, estimate=min(max(estimate, self.low), self.high))
 
-    def over(self, total: float) -> Between:
-        """Shares of a number of rows that is known."""
+    def over(self, total: float | None) -> Between:
+        """Shares of a number of rows that is known, of one row at least."""
+        total = max(total or 1, 1)
         return replace(self, estimate=self.estimate / total, low=self.low / total, high=self.high / total)
 
 

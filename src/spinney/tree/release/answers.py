@@ -22,9 +22,9 @@ import numpy as np
 from spinney.columns import Boolean, Integer, Real
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import Answer, Trust, Verdict
+from spinney.release.answers.ask import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
-from spinney.release.answers.statements import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
@@ -199,7 +199,7 @@ class TreeAnswers(Answering[_Asked]):
         found = self._bracket(region)
         if question.kind == "count" or (not asked.given and self._n_rows is not None):
             counted = self._counted(question, found, level).around(self._calibrator.value(region))
-            return self._said(question, counted.over(1 if question.kind == "count" else self._n_rows or 1), found)
+            return self._said(question, counted if question.kind == "count" else counted.over(self._n_rows), found)
         if question.of == "population":
             raise self._of_table_only(question, "it is a share of a number of rows that is not public")
         ends = certify.share(self._certifier, found, self._bracket(asked.given), level)
@@ -271,7 +271,7 @@ class TreeAnswers(Answering[_Asked]):
         )
         sample = ", and of the sample, its rows being independent" if question.of == "population" else ""
         why = _CERTIFIED + sample + more + cut
-        return question.answered(between.estimate, (between.low, between.high), "certified", why)
+        return question.answered(between.estimate, between.ends, "certified", why)
 
     def _no_certificate(self, question: Question, asked: _Asked) -> ParameterError:
         del asked

@@ -40,7 +40,6 @@ from spinney.tree.release.density import coordinate_variance
 from spinney.tree.release.regions import (
     Bracket,
     Floats,
-    Integers,
     LeafValues,
     Leaves,
     Linear,
@@ -252,11 +251,12 @@ class Certifier:
 
     def measured(self, linear: Linear, level: float) -> tuple[float, Floats]:
         """The noisy value of a function, and copies of its noise (n_draws,)."""
-        coefficients = np.column_stack([linear.of_count, linear.of_sums])
-        which, place = np.nonzero(coefficients)
+        which, place = np.nonzero(linear.factors)
         rows = linear.leaves[which] * (1 + self._n_axes) + place
         copies = self.noise.copies(level)
-        drawn = coefficients[which, place].astype(np.float32) @ copies[rows] if len(rows) else np.zeros(copies.shape[1])
+        drawn = (
+            linear.factors[which, place].astype(np.float32) @ copies[rows] if len(rows) else np.zeros(copies.shape[1])
+        )
         share = self._explained(linear)
         return self.value(linear), np.asarray(drawn, dtype=np.float64) - share * self.noise.totals(level)
 
@@ -267,7 +267,7 @@ class Certifier:
         copies = self.noise.copies(level)
         drawn = np.zeros((len(linear.leaves), copies.shape[1]), dtype=np.float32)
         for place in range(1 + self._n_axes):
-            factors = linear.of_count if place == 0 else linear.of_sums[:, place - 1]
+            factors = linear.factors[:, place]
             used = np.flatnonzero(factors)
             if len(used):
                 rows = linear.leaves[used] * (1 + self._n_axes) + place
@@ -345,9 +345,8 @@ def mean(certifier: Certifier, found: Bracket, lines: LeafValues, axis: int, lev
     """
     n = found.n_inside
     ends = float(lines.least.min()), float(lines.largest.max())
-    inside, cut = found.upper.restricted(np.arange(len(found.upper.leaves)) < n), np.arange(n, len(lines.mid))
-    of_cut = Linear(found.upper.leaves[cut], found.upper.of_count[cut], found.upper.of_sums[cut])
-    cut_value, cut_noise = certifier.measured_each(of_cut, level)
+    inside, cut = found.upper.some(slice(n)), np.arange(n, len(lines.mid))
+    cut_value, cut_noise = certifier.measured_each(found.upper.some(slice(n, None)), level)
     count, count_noise = certifier.measured(inside, level)
     base = np.linspace(*ends, _POINTS + 1)
     joints = np.unique(np.concatenate([lines.least[cut], lines.largest[cut], base]))
@@ -355,9 +354,9 @@ def mean(certifier: Certifier, found: Bracket, lines: LeafValues, axis: int, lev
         joints = np.unique(np.concatenate([joints[:: len(joints) // (3 * _POINTS)], base]))
 
     def bound(slack: Floats, corner: Floats, sign: float) -> list[SumByCopies]:
-        sums = np.zeros_like(inside.of_sums)
-        sums[:, axis] = lines.half[:n]
-        whole, whole_noise = certifier.measured(Linear(inside.leaves, (lines.mid + slack)[:n], sums), level)
+        factors = np.zeros_like(inside.factors)
+        factors[:, 0], factors[:, 1 + axis] = (lines.mid + slack)[:n], lines.half[:n]
+        whole, whole_noise = certifier.measured(Linear(inside.leaves, factors), level)
         weights = sign * np.maximum(sign * (corner[:, None] - joints), 0.0)  # (n_cut, n)
         noise = whole_noise - count_noise * joints[:, None] + product(weights.T.astype(np.float32), cut_noise)
         return candidates(joints, whole - joints * count + cut_value @ weights, noise)
@@ -405,8 +404,8 @@ def quantile(
         state = np.zeros(len(asked), dtype=np.int8)
         state[parts.inside], state[parts.cut] = 2, 1
         chosen = found.upper.leaves[state == 1]
-        both = parts_of_some(leaves, joined(region, below), schema, moments, chosen)
-        return state, bracket(leaves, both)
+        both = parts_of(leaves.some(chosen), joined(region, below), schema, moments)
+        return state, bracket(leaves, Parts(chosen[both.inside], chosen[both.cut], both.along))
 
     def bounds(side: str, whole: Linear, other: Linear) -> list[SumByCopies]:
         each, each_noise = certifier.measured_each(whole, level)
@@ -429,9 +428,3 @@ def quantile(
         return None
     low, high = [ends[0], *grid.tolist()][stretch[0]], [*grid.tolist(), ends[1]][stretch[1]]
     return Between(min(low, high), min(low, high), max(low, high), is_cut=True)
-
-
-def parts_of_some(leaves: Leaves, region: Region, schema: Schema, moments: NoisyMoments, chosen: Integers) -> Parts:
-    """How a region lies in some leaves only."""
-    parts = parts_of(leaves.some(chosen), region, schema, moments)
-    return Parts(chosen[parts.inside], chosen[parts.cut], parts.along)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,8 +85,8 @@ class Spans:
 def spans(axis: Axis, column: Column, values: ValueSet) -> Spans:
     """Where ranges of values lie along an axis."""
     found = [_span(axis, column, *ends) for ends in values.ranges]
-    tables = [np.array([row[i] for row in found], dtype=np.int64).reshape(-1, 2) for i in range(4)]
-    return Spans(tables[0], tables[1], tables[2], tables[3], values.has_null)
+    a, b, c, d = (np.array([row[i] for row in found], dtype=np.int64).reshape(-1, 2) for i in range(4))
+    return Spans(a, b, c, d, values.has_null)
 
 
 def raw_ends(column: Column, low: Number, high: Number) -> tuple[Number, Number]:
@@ -186,16 +186,8 @@ class Leaves:
 
     def some(self, chosen: Integers) -> Leaves:
         """These leaves only, in this order."""
-        return Leaves(
-            first=self.first[chosen],
-            last=self.last[chosen],
-            has_values=self.has_values[chosen],
-            has_null=self.has_null[chosen],
-            place=self.place[chosen],
-            size=self.size[chosen],
-            is_measured=self.is_measured[chosen],
-            quantum=self.quantum,
-        )
+        *arrays, _ = self.__slots__
+        return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
 
     def offset(self, leaves: Integers, axis: int, places: Integers) -> Floats:
         """The offset from the leaf's centre, in half-edges, that a row at a place was counted with."""
@@ -306,17 +298,19 @@ class Linear:
     """A linear function of the counts and sums of some leaves: a coefficient of each."""
 
     leaves: Integers  # (n,), ascending or not, each once
-    of_count: Floats  # (n,)
-    of_sums: Floats  # (n, n_axes)
+    factors: Floats  # (n, 1 + n_axes): of the count, then of the sums
 
-    def times(self, factors: Floats | float) -> Linear:
-        """The function with the part of each leaf multiplied by a factor of its own."""
-        by_leaf = np.broadcast_to(np.asarray(factors, dtype=np.float64), self.leaves.shape)
-        return Linear(self.leaves, self.of_count * by_leaf, self.of_sums * by_leaf[:, None])
+    @property
+    def of_count(self) -> Floats:
+        return self.factors[:, 0]
 
-    def restricted(self, chosen: NDArray[np.bool_]) -> Linear:
+    @property
+    def of_sums(self) -> Floats:
+        return self.factors[:, 1:]
+
+    def some(self, chosen: slice) -> Linear:
         """The part of some of its leaves."""
-        return Linear(self.leaves[chosen], self.of_count[chosen], self.of_sums[chosen])
+        return Linear(self.leaves[chosen], self.factors[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,10 +339,10 @@ def bracket(leaves: Leaves, parts: Parts) -> Bracket:
     lower = -lack
     lower[:, 0] += 1.0
     lower[lower[:, 0] <= 0] = 0.0
-    ones = np.zeros((n_inside, 1 + n_axes))
-    ones[:, 0] = 1.0
-    below, above = np.concatenate([ones, lower]), np.concatenate([ones, upper])
-    return Bracket(Linear(both, below[:, 0], below[:, 1:]), Linear(both, above[:, 0], above[:, 1:]), n_inside)
+    whole = np.zeros((n_inside, 1 + n_axes))
+    whole[:, 0] = 1.0
+    below, above = np.concatenate([whole, lower]), np.concatenate([whole, upper])
+    return Bracket(Linear(both, below), Linear(both, above), n_inside)
 
 
 def _cut_along(leaves: Leaves, cut: Integers, axis: int, part: AxisParts, upper: Floats, lack: Floats) -> None:
