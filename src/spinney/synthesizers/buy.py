@@ -15,6 +15,7 @@ the ledger is charged, and only then are rows counted. Proof: `tree/direct.proof
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -327,10 +328,12 @@ def buy_answer(
             ledger=books,
             entropy=source,
         )
-        answer = _answer(asked, columns, sums, unit, n_rows, noise_level, price)
+        found = _interval(asked, columns, sums, unit, n_rows, noise_level)
+        why = f"bought for epsilon={decimal(price)}, exact noise on this answer alone"
         if truth == "population":
-            assert n_rows is not None
-            answer = _of_population(answer, asked, n_rows, level)
+            found = _of_population(found, asked, n_rows or 1, level)
+            why += ", and the sample, its rows being independent"
+    answer = Answer(found.estimate, found.low, found.high, level, "certified", why, truth, asked.text)
     record_outcome(account, answer.digest, "answer")
     return answer
 
@@ -433,15 +436,14 @@ def _counted(
     return (n_where,) if direct.n_sums == 1 else (n_given, n_where)
 
 
-def _answer(
+def _interval(
     asked: ParsedQuestion,
     columns: list[AskedColumn],
     sums: NoisySums,
     unit: Unit,
     n_rows: int | None,
     level: float,
-    price: Fraction,
-) -> Answer:
+) -> Between:
     """What the noisy sums say."""
     is_alone = len(sums.noisy) == 1
     if asked.kind == "mean":
@@ -454,26 +456,19 @@ def _answer(
             ends = 1 / unit.factor
             parts = [unit.factor * part for part in sums.ratio(level, low=-ends, high=ends)]
         middle, low, high = (grid.centre + grid.half * min(max(part, -1.0), 1.0) for part in parts)
-        low, high = low - grid.slack, high + grid.slack
-    elif is_alone:
-        most = float("inf") if n_rows is None else n_rows
-        width = sums.half_width(level)
-        parts = [min(max(sums.noisy[0] + t, 0), most) for t in (0, -width, width)]
-        whole = 1 if asked.kind == "count" else max(most, 1)
-        middle, low, high = (part / whole for part in parts)
-    else:
+        return Between(float(middle), float(low - grid.slack), float(high + grid.slack))
+    if not is_alone:
         middle, low, high = sums.ratio(level, low=0.0, high=1.0)
-    why = f"bought for epsilon={decimal(price)}, exact noise on this answer alone"
-    return Answer(float(middle), float(low), float(high), level, "certified", why, "table", asked.text)
+        return Between(middle, low, high)
+    most, width = math.inf if n_rows is None else n_rows, sums.half_width(level)
+    middle, low, high = (float(min(max(sums.noisy[0] + t, 0), most)) for t in (0, -width, width))
+    found = Between(middle, low, high)
+    return found if asked.kind == "count" else found.over(n_rows)
 
 
-def _of_population(answer: Answer, asked: ParsedQuestion, n_rows: int, level: float) -> Answer:
-    """The answer of a population of which the rows are independent draws: a miss is shared by noise and sampling."""
-    assert answer.low is not None
-    assert answer.high is not None
-    scale = max(n_rows, 1) if asked.kind == "proportion" else 1
-    counted = Between(answer.estimate * scale, answer.low * scale, answer.high * scale)
-    found = population_counts(counted, max(n_rows, 1), (1 - level) / 2)
-    low, high = found.low / scale, found.high / scale
-    why = f"{answer.why}, and the sample, its rows being independent"
-    return replace(answer, low=low, high=high, level=level, of="population", why=why)
+def _of_population(found: Between, asked: ParsedQuestion, n_rows: int, level: float) -> Between:
+    """The interval of a population of which the rows are independent draws: noise and sampling share a miss."""
+    scale = n_rows if asked.kind == "proportion" else 1
+    counted = replace(found, low=found.low * scale, high=found.high * scale)
+    ends = population_counts(counted, n_rows, (1 - level) / 2)
+    return replace(found, low=ends.low / scale, high=ends.high / scale)

@@ -28,7 +28,7 @@ from spinney.forest.release.formula import (
 )
 from spinney.forest.release.measured import MOST_DEVIATIONS, slack_of_total
 from spinney.privacy.budget import Unit, parse_fraction
-from spinney.privacy.mechanisms import GaussianVector
+from spinney.privacy.mechanisms import LARGEST_VECTOR, VARIANCE_STEP, GaussianVector, vector_variance
 from spinney.release.card import Card, check
 from spinney.release.file import are_counts, from_arrow, lists, to_arrow
 
@@ -252,6 +252,26 @@ _DEVIATIONS = 12.0
 # By how much the weights of a file may be worse than those found here: another machine rounds otherwise, and of two
 # that are equally good it may take the other.
 _COST_SLACK = 1e-6
+
+
+def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:
+    """The sums of named regressions are those that the call names, with as much noise as was charged for."""
+    analyses, charged = (
+        release.analyses,
+        [part for event in release.card.events for part in getattr(event, "parts", ())],
+    )
+    vectors = [part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses"]
+    check(bool(vectors) == (analyses is not None), "sums of analyses and a charge for them do not go together")
+    if analyses is None:
+        return []
+    check(len(vectors) == 1, "the sums of analyses were charged more than once")
+    check(analyses.n_sums <= LARGEST_VECTOR, "more sums of analyses were released than a vector can have")
+    needed = vector_variance(vectors[0].mean_squared, analyses.sensitivity_squared(unit))
+    check(analyses.variance >= needed, "the sums of analyses have less noise than what was charged for them needs")
+    is_rounded = analyses.variance - needed < VARIANCE_STEP
+    check(is_rounded, "the sums of analyses have more noise than what was charged for them needs")
+    check_analyses_sums(release)
+    return [f"{analyses.n_sums} sums of named analyses were released as one vector, with the noise it was paid for"]
 
 
 def check_analyses_sums(release: ForestRelease) -> None:

@@ -47,9 +47,9 @@ from spinney.forest.release.columns import ColumnModel, stands_alone
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
 from spinney.forest.release.parts import Flags, Part, parts_of, valued
-from spinney.forest.release.verdicts import CERTIFIED, Standing, Verdicts
+from spinney.forest.release.verdicts import Standing, Verdicts
 from spinney.release.answers.answer import Answer, Trust
-from spinney.release.answers.ask import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
+from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between
 from spinney.release.answers.question import Question
 from spinney.release.answers.ranks import t_quantile
@@ -60,11 +60,6 @@ if TYPE_CHECKING:
 
 
 # -------------------------------------------------------------------------------------------------------------- answers
-# Answering: questions to a forest, one after the other, each with the strongest statement that can be made.
-#
-# Which statement is made is decided by geometry, and by numbers that have nothing to do with the noise of the counts
-# that a certified interval is made of: choosing the narrower of two intervals after looking would break the promise
-# of both.
 
 
 # A certified interval of several columns is preferred while it is no wider than this many times that of a sample.

@@ -21,17 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
-from spinney.forest.release.analyses import STANDS_OUT, Floats, Spread, check_analyses_sums, spreads_of
+from spinney.forest.release.analyses import STANDS_OUT, Floats, Spread, spreads_of
 from spinney.forest.release.formula import (
     Block,
     Formula,
     parse_formula,
 )
-from spinney.privacy.budget import Unit
-from spinney.privacy.mechanisms import LARGEST_VECTOR, VARIANCE_STEP, GaussianVector, vector_variance
 from spinney.release.answers.answer import TRUTHS, Answer, Statement, Truth
 from spinney.release.answers.question import check_level
-from spinney.release.card import check
 from spinney.release.frames import check_frame_kind
 from spinney.text import brief
 
@@ -440,23 +437,3 @@ def named_regression(release: ForestRelease, text: str, *, level: float, of: str
     truth = next(one for one in TRUTHS if one == of)
     spreads = spreads_of(block, release.columns)
     return regress(formula, block, moments, spreads, level=level, of=truth, n_rows=n_rows, frame=release.card.frame)
-
-
-def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:
-    """The sums of named regressions are those that the call names, with as much noise as was charged for."""
-    analyses, charged = (
-        release.analyses,
-        [part for event in release.card.events for part in getattr(event, "parts", ())],
-    )
-    vectors = [part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses"]
-    check(bool(vectors) == (analyses is not None), "sums of analyses and a charge for them do not go together")
-    if analyses is None:
-        return []
-    check(len(vectors) == 1, "the sums of analyses were charged more than once")
-    check(analyses.n_sums <= LARGEST_VECTOR, "more sums of analyses were released than a vector can have")
-    needed = vector_variance(vectors[0].mean_squared, analyses.sensitivity_squared(unit))
-    check(analyses.variance >= needed, "the sums of analyses have less noise than what was charged for them needs")
-    is_rounded = analyses.variance - needed < VARIANCE_STEP
-    check(is_rounded, "the sums of analyses have more noise than what was charged for them needs")
-    check_analyses_sums(release)
-    return [f"{analyses.n_sums} sums of named analyses were released as one vector, with the noise it was paid for"]

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 ONE_COLUMN = "the column was counted by itself, and noise and the places of rows inside its leaves are in the interval"
 TOGETHER = "the columns were counted together; noise, and what states are too coarse to show, are in the interval"
-CERTIFIED = "holds whatever the rows are, over the noise of the release"
 _NOTHING = 1e-9  # a weight that keeps an average of leaves without rows defined
 OLD_FILE = "the file was saved by an earlier version of Spinney and does not hold its noisy counts; fit anew"
 

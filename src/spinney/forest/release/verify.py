@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.columns import Category
+from spinney.forest.release.analyses import verify_analyses
 from spinney.forest.release.columns import ColumnModel, Floats, even_leaves, leaf_places, null_levels
 from spinney.forest.release.conditions import Zeros, possible_states
 from spinney.forest.release.fit import refitter
@@ -34,7 +35,6 @@ from spinney.forest.release.measured import (
     check_totals,
 )
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.regression import verify_analyses
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.junction import JunctionTree
 from spinney.grid.axes import ColumnAxis, Parting, column_axes, n_group_tables, partings

@@ -327,6 +327,7 @@ def _options(where: Any, level: Any, of: Any, statement: Any, force: Any) -> dic
 
 AskedT = TypeVar("AskedT")
 
+CERTIFIED = "holds whatever the rows are, over the noise of the release"
 EXACT = "this number is exact: the unit of the release takes it to be public"
 NOTHING_CERTAIN = "noise leaves no certified interval that says anything; ask for statement='calibrated'"
 ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"

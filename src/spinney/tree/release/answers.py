@@ -5,7 +5,7 @@ noise, and never by the noisy numbers themselves: an interval that was chosen be
 not hold as often as it says.
 
     starts of bars    where bars of a column begin: at the edges of leaves
-    answers           the dispatcher: which statement a question gets, and its answer
+    answers           certified by what leaves measured, or by the density
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from spinney.columns import Boolean, Integer, Real
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import Answer, Trust, Verdict
-from spinney.release.answers.ask import EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
+from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
 from spinney.schema.rules.base import ValueSet, universe
@@ -63,7 +63,6 @@ def spread_starts(least: Floats, most: int) -> list[float]:
 # -------------------------------------------------------------------------------------------------------------- answers
 
 
-_CERTIFIED = "holds whatever the rows are, over the noise of the release"
 _CALIBRATED = "noise, rows' own luck and their placement inside leaves, by the release's own numbers"
 _FINER = (
     "the rows are few beside noise, or a small part of the leaves that the question cuts, where the density only "
@@ -270,7 +269,7 @@ class TreeAnswers(Answering[_Asked]):
             else ""
         )
         sample = ", and of the sample, its rows being independent" if question.of == "population" else ""
-        why = _CERTIFIED + sample + more + cut
+        why = CERTIFIED + sample + more + cut
         return question.answered(between.estimate, between.ends, "certified", why)
 
     def _no_certificate(self, question: Question, asked: _Asked) -> ParameterError:
