@@ -11,11 +11,11 @@ not hold as often as it says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_V
 from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
 from spinney.schema.rules.base import ValueSet, universe
-from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release import certify
 from spinney.tree.release.calibrate import Calibrator, Estimate, refits_of
@@ -46,6 +45,9 @@ from spinney.tree.release.regions import (
     parts_of,
     region_of,
 )
+
+if TYPE_CHECKING:
+    from spinney.tree.release.moments import MomentsRelease
 
 # ------------------------------------------------------------------------------------------------------- starts of bars
 # Where a tree cut a column: the values at which its leaves begin, so that bars cut as few leaves as can be.
@@ -93,22 +95,11 @@ class _Asked(NamedTuple):
 class TreeAnswers(Answering[_Asked]):
     """Answers of one tree."""
 
-    def __init__(
-        self,
-        moments: NoisyMoments,
-        schema: Schema,
-        n_rows: int | None,
-        planned_rows: int,
-        density: Callable[[], LeafDensity],
-        refit: Callable[[NoisyMoments], LeafDensity],
-    ) -> None:
-        self._moments = moments
-        self._schema = schema
-        self._n_rows = n_rows
-        self._planned_rows = planned_rows  # by which an answer is chosen: nothing that the leaves' noise has a say in
-        self._density = density
-        self._refit = refit
-        self._places = {axis.name: place for place, axis in enumerate(moments.lattice.axes)}
+    def __init__(self, release: MomentsRelease) -> None:
+        self._release = release
+        self._moments, self._schema = release.moments, release.schema
+        self._n_rows = release.card.n_rows
+        self._places = {axis.name: place for place, axis in enumerate(release.moments.lattice.axes)}
         self._values: dict[int, LeafValues] = {}
 
     @cached_property
@@ -121,8 +112,11 @@ class TreeAnswers(Answering[_Asked]):
 
     @cached_property
     def _calibrator(self) -> Calibrator:
-        density = self._density()
-        refits = refits_of(self._moments, density, self._leaves.is_measured, self._refit)
+        def refit(moments: NoisyMoments) -> LeafDensity:
+            return self._release._fitted(moments, self._release.card.row_count)
+
+        density = self._release.density
+        refits = refits_of(self._moments, density, self._leaves.is_measured, refit)
         return Calibrator(self._moments, self._schema, self._leaves, density, refits)
 
     def trust(self, columns: Sequence[str]) -> Trust:
@@ -256,7 +250,8 @@ class TreeAnswers(Answering[_Asked]):
         found = self._bracket(region)
         if question.kind == "mean" or question.given:
             return found.n_cut == 0
-        typical = self._planned_rows / len(self._leaves)
+        # The number of rows that was planned for: nothing that the leaves' noise has a say in.
+        typical = (self._release.card.planned_rows or 0) / len(self._leaves)
         gap = typical * float((found.upper.of_count - found.lower.of_count).sum())
         noise = max(self._certifier.scale(found.lower), self._certifier.scale(found.upper))
         spread = typical / 4 * found.n_cut + _USUAL_SCATTER * (typical / 2) ** 2 * found.n_cut

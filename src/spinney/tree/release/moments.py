@@ -306,7 +306,11 @@ class MomentsRelease(Release):
     @cached_property
     def density(self) -> LeafDensity:
         """Weights, means and spread of all leaves, from released numbers alone."""
-        return reconstruct(self.moments, self._card.n_rows, self._card.row_count, self._stopping)
+        return self._fitted(self.moments, self._card.row_count)
+
+    def _fitted(self, moments: NoisyMoments, row_count: RowCount | None) -> LeafDensity:
+        """The density that moments of these leaves suggest."""
+        return reconstruct(moments, self._card.n_rows, row_count, self._stopping)
 
     @explains_options
     @waiting("drawing rows")
@@ -359,8 +363,7 @@ class MomentsRelease(Release):
         moments = redrawn_moments(self.moments, rng)
         release = MomentsRelease(moments, self._card, placement=self.placement, reads_decisions=reads_decisions)
         release.stream = self.stream
-        count = redrawn_count(self._card.row_count, rng)
-        release.density = reconstruct(moments, self._card.n_rows, count, self._stopping)
+        release.density = self._fitted(moments, redrawn_count(self._card.row_count, rng))
         return release
 
     @explains_options
@@ -413,12 +416,7 @@ class MomentsRelease(Release):
     def _asked(self) -> TreeAnswers:
         from spinney.tree.release.answers import TreeAnswers
 
-        card = self._card
-
-        def refit(moments: NoisyMoments) -> LeafDensity:
-            return reconstruct(moments, card.n_rows, card.row_count, self._stopping)
-
-        return TreeAnswers(self.moments, self.schema, card.n_rows, card.planned_rows or 0, lambda: self.density, refit)
+        return TreeAnswers(self)
 
     def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
         return self._asked.answer(questions, simultaneous=simultaneous)
