@@ -193,17 +193,16 @@ _MOST_EDGES = 256
 
 def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -> Between:
     """The number of rows that meet the conditions."""
-    return certified_counts(counted, [parts], level, at_once=False)[0]
+    least, most = counted.bounds(parts)
+    lower, upper = counted.sums(np.stack([least, most]))
+    (found,) = counts_between([(lower, upper)], counted.total, level)
+    return replace(found, is_cut=bool((least < most).any()))
 
 
-def certified_counts(
-    counted: Counted, every: Sequence[Mapping[int, Part]], level: float, *, at_once: bool = True
-) -> list[Between]:
-    """Numbers of rows that meet conditions, whose intervals all hold at once."""
-    bounds = [counted.bounds(parts) for parts in every]
-    sums = counted.sums(np.stack([side for sides in bounds for side in sides]))
-    found = counts_between(list(zip(sums[::2], sums[1::2], strict=True)), counted.total, level, at_once=at_once)
-    return [replace(one, is_cut=bool((least < most).any())) for one, (least, most) in zip(found, bounds, strict=True)]
+def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Between]:
+    """Numbers of rows in whole boxes, whose intervals all hold at once."""
+    sums = counted.sums(np.stack([counted.bounds(parts)[0] for parts in every]))
+    return counts_between([(one, one) for one in sums], counted.total, level, at_once=True)
 
 
 def certified_ratio(
