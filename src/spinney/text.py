@@ -102,6 +102,12 @@ def more(n: int, indent: str = "    ") -> list[str]:
     return [f"{indent}and {n:,} more"] if n > 0 else []
 
 
+def many(number: int, what: str) -> str:
+    """A number of things: "1 row", "2,000 rows", "3 leaves"."""
+    plural = {"leaf": "leaves"}.get(what, f"{what}s")
+    return f"{number:,} {what if number == 1 else plural}"
+
+
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: str = "  ") -> list[str]:
     """Rows of texts as lines with columns of equal width, those in `right` to the right; all of it printable."""
     shown = [[printable(cell) for cell in row] for row in rows]

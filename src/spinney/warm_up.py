@@ -40,6 +40,7 @@ from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.partition import GridSynthesizer, PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.text import many
 from spinney.tree.release.moments import MomentsRelease
 
 _N_ROWS = 6_000
@@ -65,7 +66,7 @@ class Warmth:
         if self.n_compiled == 0:
             done = "everything was compiled before; nothing had to be done"
         else:
-            done = f"compiled {self.n_compiled} loop{'s' * (self.n_compiled > 1)} in {self.seconds:.0f} s"
+            done = f"compiled {many(self.n_compiled, 'loop')} in {self.seconds:.0f} s"
         return f"{done}\nthe cache is in {self.folder}, which can be written to"
 
 

@@ -40,7 +40,6 @@ from spinney.cli.command import (
 
 if TYPE_CHECKING:
     from spinney.demo_data import Points
-    from spinney_paper.experiments.framework import Experiment
 
 
 # ---------------------------------------------------------------------------------------------------------------- audit
@@ -193,8 +192,12 @@ def demo(out: str, force: bool) -> None:
         spinney demo
         spinney demo --out /tmp/town --force
     """
-    folder = Path(out)
-    _check_folder(folder, force=force)
+    folder = check_folder(out)
+    for name in FILES:
+        if (folder / name).exists() and not force:
+            raise click.UsageError(
+                f"{str(folder / name)!r} exists; choose another --out, or say --force to overwrite the demo's files"
+            )
     beside = folder if folder.exists() else folder.parent
     with tempfile.TemporaryDirectory(prefix=".spinney-demo.", dir=beside) as scratch:
         _make(Path(scratch), folder)
@@ -204,16 +207,14 @@ def demo(out: str, force: bool) -> None:
                 os.replace(Path(scratch) / name, folder / name)
 
 
-def _check_folder(folder: Path, *, force: bool) -> None:
+def check_folder(path: str) -> Path:
+    """A folder that is there or can be made; a usage error where nothing can be written to it."""
+    folder = Path(path)
     if not folder.parent.is_dir():
         raise click.UsageError(f"the folder {str(folder.parent)!r} does not exist; make it first")
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         raise click.UsageError(f"the folder {str(folder)!r} cannot be written to")
-    for name in FILES:
-        if (folder / name).exists() and not force:
-            raise click.UsageError(
-                f"{str(folder / name)!r} exists; choose another --out, or say --force to overwrite the demo's files"
-            )
+    return folder
 
 
 def _make(scratch: Path, folder: Path) -> None:
@@ -319,7 +320,7 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
         spinney paper fig-size
         spinney paper all --data data/ --out results/
     """
-    from spinney_paper.experiments.catalogue import IDS
+    from spinney_paper.experiments.catalogue import IDS, run_all
     from spinney_paper.experiments.catalogue import experiment as named
 
     if wants_list:
@@ -329,64 +330,9 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
     if experiment is None:
         raise click.UsageError(f"name an experiment, or all: {', '.join(IDS)}")
     chosen = [named(one) for one in (IDS if experiment == "all" else [experiment])]
-    folder = _ready_folder(Path(out))
-    _run_all(chosen, folder, data=None if data is None else Path(data), quick=quick, force=force)
-
-
-def _ready_folder(folder: Path) -> Path:
-    if not folder.parent.is_dir():
-        raise click.UsageError(f"the folder {str(folder.parent)!r} does not exist; make it first")
+    folder = check_folder(out)
     folder.mkdir(exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"the folder {str(folder)!r} cannot be written to")
-    return folder
-
-
-def _run_all(chosen: list[Experiment], folder: Path, *, data: Path | None, quick: bool, force: bool) -> None:
-    """Run the experiments one by one; what lacks its data or an extra is named, the others go on."""
-    from spinney.errors import FileError, MissingExtraError
-    from spinney_paper.experiments.drawing import check_drawing
-    from spinney_paper.experiments.framework import Inputs
-
-    check_drawing()
-    skipped = []
-    for one in sorted(chosen, key=lambda one: bool(one.reads)):  # those made from others' results come last
-        try:
-            _run_one(one, folder, Inputs(data), quick=quick, force=force)
-        except (FileError, MissingExtraError) as err:
-            if len(chosen) == 1:
-                raise
-            click.echo(f"skipped: {err}", err=True)
-            skipped.append(one.id)
-    if skipped:
-        raise click.ClickException(f"{len(skipped)} of {len(chosen)} experiments were skipped: {', '.join(skipped)}")
-
-
-def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: bool) -> None:
-    from spinney.report.pictures import save_figure
-    from spinney_paper.experiments.framework import finished, partial_file, run_experiment
-
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
-    click.secho(f"{one.id}: {one.title}", bold=True)
-    results = None if force else finished(one, folder, is_quick=quick)
-    if results is not None:
-        click.echo("  finished before; drawn again")
-    else:
-        if force:
-            one.check_inputs(inputs, is_quick=quick)  # what cannot run throws nothing away
-            partial_file(one, folder, is_quick=quick).unlink(missing_ok=True)
-        try:
-            results = run_experiment(one, folder, inputs=inputs, is_quick=quick, say=say)
-        except KeyboardInterrupt:
-            say(f"\nfinished tasks of {one.id} are kept in {str(folder)!r}; run the same command again to continue")
-            raise
-    save_figure(one.draw(results), folder / f"{one.id}.svg", overwrite=True)
-    click.echo(f"\n{one.table(results)}\n\n{one.verdict(results)}\n")
-    for ending in ("json", "svg"):
-        click.echo(f"wrote {folder / f'{one.id}.{ending}'}")
-    click.echo()
+    run_all(chosen, folder, data=None if data is None else Path(data), quick=quick, force=force)
 
 
 # --------------------------------------------------------------------------------------------------------------- studio

@@ -34,7 +34,7 @@ from spinney.cli.command import (
     take_csv,
 )
 from spinney.cli.fit import as_option, given_parameters, with_parameters
-from spinney.text import printable
+from spinney.text import many, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,8 +109,7 @@ def check(
     )
     show(found, as_json=as_json)
     if not found.is_clean:
-        n_faults = len(found.faults)
-        raise InputError(f"the check found {'1 fault' if n_faults == 1 else f'{n_faults} faults'}, listed above")
+        raise InputError(f"the check found {many(len(found.faults), 'fault')}, listed above")
 
 
 # ----------------------------------------------------------------------------------------------------------------- plan

@@ -28,6 +28,7 @@ from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from spinney.release.card import structure_in_words
 from spinney.schema.schema import Schema
 from spinney.synthesizers.paying import Partition, Rehearsal
+from spinney.text import many
 from spinney.tree.moments import leaf_noise_std
 from spinney.tree.plan import SplitPlan
 
@@ -297,21 +298,21 @@ def _forest_sentence(design: Design, numbers: Mapping[str, int]) -> str:
     parts = [structure_in_words(design.structure).partition(":")[0]]
     n_alone = len(design.measured) - len(design.places) - len(design.looked_at)
     if n_alone:
-        parts.append(f"{_many(n_alone, 'column')} by {'itself' if n_alone == 1 else 'themselves'}")
+        parts.append(f"{many(n_alone, 'column')} by {'itself' if n_alone == 1 else 'themselves'}")
     if design.places:
-        parts.append(_many(len(design.places), "map"))
+        parts.append(many(len(design.places), "map"))
     if n_pairs := numbers.get("pairs tables"):
         with_what = "another" if design.has_plain_pairs else "the target"
-        parts.append(f"{_many(n_pairs, 'table')} of a column with {with_what}")
+        parts.append(f"{many(n_pairs, 'table')} of a column with {with_what}")
     if n_cliques := numbers.get("cliques tables"):
         size, n_cells = numbers["columns together"], numbers["cells of a table"]
         if design.structure == "tree":
-            what = _many(n_cliques, "pair") if size == 2 else f"{_many(n_cliques, 'triple')} with the target"
+            what = many(n_cliques, "pair") if size == 2 else f"{many(n_cliques, 'triple')} with the target"
         else:
-            what = f"{_many(n_cliques, 'table')} of up to {size} columns"
+            what = f"{many(n_cliques, 'table')} of up to {size} columns"
         parts.append(f"{what}, each of up to {n_cells:,} cells")
     if n_stated := numbers.get("workload tables"):
-        parts.append(f"{_many(n_stated, 'table')} that the call names")
+        parts.append(f"{many(n_stated, 'table')} that the call names")
     if "products" in design.plan.vectors:
         parts.append("all other pairs coarsely")
     return "; ".join(parts)
@@ -328,8 +329,8 @@ def _of_people(design: PeopleDesign, smallest: int | None) -> Structure:
         "states of a row's column": design.most_row_states,
         "hidden levels": n_levels,
     }
-    levels = f", with up to {_many(n_levels, 'hidden level')} of a person" if n_levels else ", without hidden levels"
-    rows = f"{_many(row_tables, 'table')} of {_many(numbers['row columns'], 'column')} of rows{levels}"
+    levels = f", with up to {many(n_levels, 'hidden level')} of a person" if n_levels else ", without hidden levels"
+    rows = f"{many(row_tables, 'table')} of {many(numbers['row columns'], 'column')} of rows{levels}"
     return Structure(of_persons.name, f"of persons: {of_persons.sentence}; of rows: {rows}", numbers, smallest)
 
 
@@ -349,7 +350,7 @@ def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Stru
         )
     if plan.rule == "grid":
         numbers = {"columns": lattice.n_axes, "cells": n_leaves, "threshold": plan.threshold}
-        return Structure("grid", f"a grid of {_many(n_leaves, 'cell')}; {lost}", numbers, smallest)
+        return Structure("grid", f"a grid of {many(n_leaves, 'cell')}; {lost}", numbers, smallest)
     depth = _even_depth(plan, n_rows)
     numbers = {
         "columns": lattice.n_axes,
@@ -359,7 +360,7 @@ def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Stru
         "leaves of even rows": n_leaves,
     }
     sentence = (
-        f"one tree over {_many(lattice.n_axes, 'column')}: about {_many(n_leaves, 'leaf')} at depth {depth} if the "
+        f"one tree over {many(lattice.n_axes, 'column')}: about {many(n_leaves, 'leaf')} at depth {depth} if the "
         f"rows are spread evenly, smaller ones where they crowd, down to depth {plan.max_depth}"
     )
     if plan.has_moments:
@@ -373,11 +374,6 @@ def _even_depth(plan: SplitPlan, n_rows: int) -> int:
     while depth < plan.max_depth and plan.split_chance(n_rows >> depth, depth) > 0.5:
         depth += 1
     return depth
-
-
-def _many(number: int, what: str) -> str:
-    plural = {"leaf": "leaves"}.get(what, f"{what}s")
-    return f"{number:,} {what if number == 1 else plural}"
 
 
 # --------------------------------------------------------------------------------------------------------------- advice

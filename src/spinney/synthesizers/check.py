@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from spinney.tables.open import open_source
 from spinney.tables.preview import names_of, parts_of
 from spinney.tables.source import Source
 from spinney.tables.tally import Tallies, Tally, by_name, rules_among
-from spinney.text import as_given, brief, closest, did_you_mean, is_typed, listed
+from spinney.text import as_given, brief, closest, did_you_mean, is_typed, listed, many
 
 # ------------------------------------------------------------------------------------------------------------- findings
 # Findings: what a check of a schema and a table brought to light, as a page, as data and as a verdict.
@@ -64,7 +64,7 @@ class Finding:
     n_rows: int | None = None  # how many rows it is about, where that was counted
 
     def __str__(self) -> str:
-        return self.message if self.n_rows is None else f"{self.message} ({rows(self.n_rows)})"
+        return self.message if self.n_rows is None else f"{self.message} ({many(self.n_rows, 'row')})"
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as plain data."""
@@ -114,12 +114,14 @@ class Findings:
     def __str__(self) -> str:
         lines = [FOR_THE_HOLDER, ""]
         if self.n_rows is not None:
-            of_persons = "" if self.n_persons is None else f" of {persons(self.n_persons)}"
-            lines.append(f"The table has {rows(self.n_rows)}{of_persons}.")
+            of_persons = "" if self.n_persons is None else f" of {many(self.n_persons, 'person')}"
+            lines.append(f"The table has {many(self.n_rows, 'row')}{of_persons}.")
         for name, n_rows in (self.tables or {}).items():
-            lines.append(f"Table {name!r} has {'an unknown number of rows' if n_rows is None else rows(n_rows)}.")
+            lines.append(
+                f"Table {name!r} has {'an unknown number of rows' if n_rows is None else many(n_rows, 'row')}."
+            )
         if self.tables is not None and self.n_persons is not None:
-            lines.append(f"There are {persons(self.n_persons)}.")
+            lines.append(f"There are {many(self.n_persons, 'person')}.")
         lines += _listed(
             self.faults, "fault", "fit would refuse " + ("the table" if self.tables is None else "the tables")
         )
@@ -130,21 +132,26 @@ class Findings:
         return "\n".join([*lines, "Nothing was charged."])
 
 
-def rows(number: int) -> str:
-    """A number of rows in words."""
-    return "1 row" if number == 1 else f"{number:,} rows"
-
-
-def persons(number: int) -> str:
-    """A number of persons in words."""
-    return "1 person" if number == 1 else f"{number:,} persons"
-
-
 def _listed(findings: Sequence[Finding], kind: str, means: str) -> list[str]:
     if not findings:
         return [f"No {kind}s."]
-    many = "" if len(findings) == 1 else "s"
-    return [f"{len(findings)} {kind}{many}: {means}.", *(f"  - {finding}" for finding in findings)]
+    return [f"{many(len(findings), kind)}: {means}.", *(f"  - {finding}" for finding in findings)]
+
+
+class Found:
+    """Faults and warnings as they come together."""
+
+    def __init__(self) -> None:
+        self.faults: list[Finding] = []
+        self.warnings: list[Finding] = []
+
+    def fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
+        """Something that `fit` would refuse."""
+        self.faults.append(Finding(message, column, n_rows))
+
+    def warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
+        """Something that `fit` would accept, though the holder may not mean it."""
+        self.warnings.append(Finding(message, column, n_rows))
 
 
 # ----------------------------------------------------------------------------------------------------------------- keys
@@ -172,14 +179,11 @@ _RISES, _STARTS_ANEW = 0.5, 0.1
 Codes = NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class KeyFindings:
+class KeyFindings(Found):
     """What keys brought to light. FOR THE HOLDER ONLY."""
 
-    faults: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
     n_persons: int | None = None  # None where keys could not be read
-    never_repeats: bool = False  # whether every person of a flat table has one row
+    never_repeats = False  # whether every person of a flat table has one row
 
 
 def check_keys(frames: Mapping[str, Any], shape: PeopleShape, engine: str | None) -> KeyFindings:
@@ -192,11 +196,12 @@ def check_keys(frames: Mapping[str, Any], shape: PeopleShape, engine: str | None
             distinct = pc.unique(known)
             found.n_persons = len(distinct)
             if len(distinct) < len(known):
-                message = (
+                found.fault(
                     f"{_at(shape.persons_name)}column {shape.key!r} holds some key twice, and a person has one row "
-                    "there; drop the repeated rows, or swap child and parent of the link if this is the table of rows"
+                    "there; drop the repeated rows, or swap child and parent of the link if this is the table of rows",
+                    shape.key,
+                    len(known) - len(distinct),
                 )
-                found.faults.append(Finding(message, shape.key, len(known) - len(distinct)))
             known = distinct
     for rows in shape.rows:
         keys = _keys(frames[rows.name], rows.schema, rows.key, engine, found, rows.name)
@@ -213,13 +218,11 @@ def check_keys(frames: Mapping[str, Any], shape: PeopleShape, engine: str | None
         n_cut = int(np.maximum(counts - rows.most, 0).sum())
         if n_cut:
             stated = "most_rows" if shape.persons is None else "most"
-            found.warnings.append(
-                Finding(
-                    f"{_at(rows.name)}some persons have more rows than {stated}={rows.most}, and the rest would be "
-                    "left out; a larger number adds no noise",
-                    rows.key,
-                    n_cut,
-                )
+            found.warn(
+                f"{_at(rows.name)}some persons have more rows than {stated}={rows.most}, and the rest would be "
+                "left out; a larger number adds no noise",
+                rows.key,
+                n_cut,
             )
     return found
 
@@ -393,24 +396,20 @@ def _of_somebody(keys: Any, known: Any, rows: RowsShape, shape: PeopleShape, fou
     if not len(keys):
         return keys
     if keys.type != known.type:
-        found.faults.append(
-            Finding(
-                f"{_at(rows.name)}column {rows.key!r} and column {shape.key!r} of table {shape.persons_name!r} have "
-                f"{keys_differ(keys.type, known.type)}",
-                rows.key,
-            )
+        found.fault(
+            f"{_at(rows.name)}column {rows.key!r} and column {shape.key!r} of table {shape.persons_name!r} have "
+            f"{keys_differ(keys.type, known.type)}",
+            rows.key,
         )
         return keys
     is_known = pc.is_in(keys, value_set=known)
     n_orphans = len(keys) - int(pc.sum(is_known).as_py() or 0)
     if n_orphans:
-        found.faults.append(
-            Finding(
-                f"{_at(rows.name)}column {rows.key!r} holds keys that table {shape.persons_name!r} does not have in "
-                f"{shape.key!r}; drop these rows, or add their persons",
-                rows.key,
-                n_orphans,
-            )
+        found.fault(
+            f"{_at(rows.name)}column {rows.key!r} holds keys that table {shape.persons_name!r} does not have in "
+            f"{shape.key!r}; drop these rows, or add their persons",
+            rows.key,
+            n_orphans,
         )
     return keys.filter(is_known)
 
@@ -428,16 +427,14 @@ def _keys(
         keys, n_missing = source.held_rows().keys_and_missing()
     except SpinneyError as err:
         told = str(err)
-        found.faults.append(Finding(told if key in told else f"{_at(table)}column {key!r}: {told}", key))
+        found.fault(told if key in told else f"{_at(table)}column {key!r}: {told}", key)
         return None
     if n_missing:
-        found.faults.append(
-            Finding(
-                f"{_at(table)}column {key!r} holds missing keys, and every row must say whose it is; drop these rows "
-                "or give them a key",
-                key,
-                n_missing if len(keys) else None,  # whole numbers with gaps come as floats, none of which are keys
-            )
+        found.fault(
+            f"{_at(table)}column {key!r} holds missing keys, and every row must say whose it is; drop these rows "
+            "or give them a key",
+            key,
+            n_missing if len(keys) else None,  # whole numbers with gaps come as floats, none of which are keys
         )
     return keys
 
@@ -552,20 +549,20 @@ def _described(schema: Any) -> SchemaReading:
     return SchemaReading(as_schema(schema), ())
 
 
-class _Check:
+class _Check(Found):
     """One run of `check`: findings come together as the table is opened and read."""
 
     def __init__(
         self, frame: Any, described: SchemaReading, engine: str | None, facts: PersonRows | None = None
     ) -> None:
         self.frame = frame
+        super().__init__()
         stated = None if described.schema is None else described.schema._person_rows
         self._never_null = {} if (rows := facts or stated) is None else rows.never_null
         self._described = described
         # Columns are read apart where one cannot be read; a table that is held would be read whole every time.
         self._engine = None if engine == "memory" else engine
-        self.faults = [Finding(fault) for fault in described.faults]
-        self.warnings: list[Finding] = []
+        self.faults += [Finding(fault) for fault in described.faults]
         self._tallies = Tallies()
         self._computed: set[str] = set()
         self.n_rows: int | None = None
@@ -627,42 +624,31 @@ class _Check:
                 self.frame, schema, self._engine, self.n_rows, never_repeats=never_repeats
             )
 
-    def _fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
+    def fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         # Columns that are computed are not read by a fit, so that nothing in them stops one.
-        (self.warnings if column in self._computed else self.faults).append(Finding(message, column, n_rows))
+        (self.warn if column in self._computed else super().fault)(message, column, n_rows)
 
-    def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
-        self.warnings.append(Finding(message, column, n_rows))
-
-    def _choose(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice | None:
-        """The method that `fit` would take, unless the target or the schema is not for it."""
-        if schema.person is not None:
-            return self._choose_persons(schema, method, given)
-        schema = schema._without_ignored()
+    def _choose(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice:
+        """The method that `fit` would take; what it would refuse of the target or the schema is a fault."""
+        schema = schema if schema.person is not None else schema._without_ignored()
         target = given["target"]
-        if target is not None and (not isinstance(target, str) or target not in schema):
+        if schema.person is None and target is not None and (not isinstance(target, str) or target not in schema):
             if not isinstance(target, str) or target not in self._described.unread:
-                self._fault(f"target={as_given(target)} is not a column of the schema{did_you_mean(target, schema)}")
+                self.fault(f"target={as_given(target)} is not a column of the schema{did_you_mean(target, schema)}")
             given = {**given, "target": None}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        choice = choose(schema, options, method=method)
-        try:
-            model: Any = make(choice.method, 1, options)
-            model._check(schema)
-            if choice.method == "forest":
-                for name, values in impossible_values(with_widest_bounds(with_few_values(schema))):
-                    self._warn(f"column {name!r} can never be {values} under the rules; is that meant?", name)
-        except SpinneyError as err:
-            self._fault(str(err))
-        return choice
-
-    def _choose_persons(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice:
         options = {name: value for name, value in given.items() if value is not None}
         choice = choose(schema, options, method=method)
         try:
-            LinkedSynthesizer(1, **options).check_shape(PeopleShape.of(schema))
+            model: Any = make(choice.method, 1, options)
+            if schema.person is not None:
+                model.check_shape(PeopleShape.of(schema))
+            else:
+                model._check(schema)
+            if choice.method == "forest":
+                for name, values in impossible_values(with_widest_bounds(with_few_values(schema))):
+                    self.warn(f"column {name!r} can never be {values} under the rules; is that meant?", name)
         except SpinneyError as err:
-            self._fault(str(err))
+            self.fault(str(err))
         return choice
 
     # ------------------------------------------------------------------------------------------- names and types
@@ -685,7 +671,7 @@ class _Check:
                 return source
             problem = ""
         except InputError as err:  # the table itself is at fault; its names may be somebody's values
-            self._fault(str(err))
+            self.fault(str(err))
             return None
         except SchemaError as err:
             problem = str(err)
@@ -695,17 +681,17 @@ class _Check:
             names = names_of(parts_of(part)[0])
         known = [*schema, *sorted(self._described.unread)]
         if names is None or set(known).isdisjoint(names):
-            self._fault(problem)
+            self.fault(problem)
             return None
         self._compare_names(names, known, label)
         columns = {name: schema[name] if name in schema else Identifier() for name in names}
         try:
             for name, message in self._misfits(part, columns, []).items():
-                self._fault(message, name)
+                self.fault(message, name)
                 columns[name] = Identifier()
             return self._source(part, Schema(columns))
         except (InputError, SchemaError) as err:
-            self._fault(str(err))
+            self.fault(str(err))
             return None
 
     def _source(self, part: Any, schema: Schema) -> Source:
@@ -723,9 +709,9 @@ class _Check:
             else:
                 missing.remove(near)
                 rest = f", and {near!r} is in the schema but not in the table; if they are the same column, rename one"
-            self._fault(f"{label}column {name!r} is in the table but not in the schema{rest}", name)
+            self.fault(f"{label}column {name!r} is in the table but not in the schema{rest}", name)
         for name in missing:
-            self._fault(
+            self.fault(
                 f"{label}column {name!r} is in the schema but not in the table; add it or take it out of the schema",
                 name,
             )
@@ -750,7 +736,7 @@ class _Check:
         try:
             self.n_rows = (self.n_rows or 0) + source.n_rows
         except InputError as err:  # a fault of the file, whichever columns are read
-            self._fault(f"{err}. What comes after it in the file was not looked at.")
+            self.fault(f"{err}. What comes after it in the file was not looked at.")
             return
         if not source.n_rows or not names:
             return
@@ -767,7 +753,7 @@ class _Check:
             return source.tally(names, rules)
         except InputError as err:
             if len(names) == 1:
-                self._fault(str(err), names[0])
+                self.fault(str(err), names[0])
                 return Tallies()
         middle = len(names) // 2
         found = self._tally(source, names[:middle], rules)
@@ -789,7 +775,7 @@ class _Check:
             is_possible = axis.is_possible(codes, np.full(len(codes), axis.lattice.depth, dtype=np.int64))
             n_outside = int(counts[~is_possible].sum())
             if n_outside:
-                self._warn(
+                self.warn(
                     f"rows of the place {place.label!r} lie outside its shape; they are counted with the region around "
                     "them or not at all, and no synthetic row lies there",
                     place.columns[0],
@@ -800,34 +786,34 @@ class _Check:
 
     def _judge(self, schema: Schema) -> None:
         if self.n_rows == 0:
-            self._fault("the table has no rows; there is nothing to release")
+            self.fault("the table has no rows; there is nothing to release")
         for name, tally in by_name(self._tallies.columns, schema).items():
             self._judge_column(name, schema[name], tally)
         for rule, n_rows in self._tallies.n_broken.items():
             if n_rows and not any(self._tallies.columns[name].complaint for name in rule.columns):
-                self._warn(
+                self.warn(
                     f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.columns[0], n_rows
                 )
 
     def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
         if tally.complaint is not None:
             told = tally.complaint if f"column {name!r}" in tally.complaint else f"column {name!r}: {tally.complaint}"
-            self._fault(told, name, tally.n_wrong if tally.is_counted else None)
+            self.fault(told, name, tally.n_wrong if tally.is_counted else None)
         if tally.n_missing and not column.nullable:
             why = self._never_null.get(name)
             remedy = "; declare it nullable or clean the table"
             remedy = remedy if why is None else f", and {why}; drop these rows, or give them a value"
-            self._fault(f"column {name!r} holds a missing or non-finite value{remedy}", name, tally.n_missing)
+            self.fault(f"column {name!r} holds a missing or non-finite value{remedy}", name, tally.n_missing)
         if isinstance(column, Bounded):
             outside = {f"below low={column.low}": tally.n_below, f"above high={column.high}": tally.n_above}
             for where, n_rows in outside.items():
                 if n_rows:
-                    self._warn(f"column {name!r}: values {where} would be moved to that bound", name, n_rows)
+                    self.warn(f"column {name!r}: values {where} would be moved to that bound", name, n_rows)
         if tally.n_off_step and isinstance(column, Stepped):
             step = f"multiple_of={column.multiple_of}, counted from {column._counted_from}"
-            self._warn(f"column {name!r}: values between multiples ({step}) would be rounded", name, tally.n_off_step)
+            self.warn(f"column {name!r}: values between multiples ({step}) would be rounded", name, tally.n_off_step)
         if tally.n_other and isinstance(column, Category):
-            self._warn(
+            self.warn(
                 f"column {name!r}: rows have the value {brief(column.other)}, or one that is not listed and counts so",
                 name,
                 tally.n_other,
@@ -835,9 +821,9 @@ class _Check:
         if tally.complaint is not None or (isinstance(column, Category) and not column.has_values):
             return
         if tally.n_missing == tally.n_rows:
-            self._warn(f"column {name!r} holds no value at all", name)
+            self.warn(f"column {name!r} holds no value at all", name)
         elif tally.n_rows > 1 and tally.ends is not None and tally.ends[0] == tally.ends[1]:
-            self._warn(f"column {name!r} holds only one value", name)
+            self.warn(f"column {name!r} holds only one value", name)
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -910,9 +896,7 @@ def findings_fragment(findings: Findings) -> str | None:
 
 def _found(kind: str, found: Sequence[Finding]) -> Lines:
     rows = [[one.message, "-" if one.n_rows is None else f"{one.n_rows:,}"] for one in found]
-    return Lines(
-        f"{len(rows):,} {kind}{'' if len(rows) == 1 else 's'}", (kind, "rows"), rows, is_open=True, longest=_LONGEST
-    )
+    return Lines(many(len(rows), kind), (kind, "rows"), rows, is_open=True, longest=_LONGEST)
 
 
 def _is_small(value: Any) -> bool:
