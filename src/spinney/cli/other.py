@@ -240,8 +240,8 @@ def _make(scratch: Path, folder: Path) -> None:
     click.echo(f"wrote {there['town.spinney']}\n{card.essentials}\n")
 
     _show_call("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
-    n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], Drawing(len(town)), force=True)
-    click.echo(f"wrote {n_rows:,} synthetic rows to {there['synthetic.parquet']}\n")
+    sample_file(here["town.spinney"], here["synthetic.parquet"], Drawing(len(town)), force=True)
+    click.echo(f"wrote {len(town):,} synthetic rows to {there['synthetic.parquet']}\n")
 
     _show_call("card", there["town.spinney"])
     release = load(here["town.spinney"])

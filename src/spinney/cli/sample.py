@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -43,6 +43,13 @@ if TYPE_CHECKING:
 # Synthetic persons as files: one for the table of their rows, or a folder with one for each of several tables.
 
 
+class Wrote(NamedTuple):
+    """What a draw wrote: as JSON-ready data, and in a sentence."""
+
+    described: dict[str, Any]
+    sentence: str
+
+
 FORMATS = ("parquet", "csv")
 # What names of files are made of on no system, or on some.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
@@ -57,8 +64,8 @@ def sample_people(
     where: Sequence[str],
     kind: str | None,
     force: bool,
-) -> dict[str, Any]:
-    """Draw persons and write all their tables, or none; says what was written."""
+) -> Wrote:
+    """Draw persons and write all their tables, or none."""
     from spinney.cli.tables import write_table
     from spinney.people.release.model import PeopleRelease
     from spinney.release.answers.grammar import parse_where
@@ -81,22 +88,14 @@ def sample_people(
         write_table(tables[""], out, overwrite=force)
     else:
         _write_all(tables, out, files, force=force)
-    return {
-        "out": out if files is None else {name: str(Path(out, file)) for name, file in files.items()},
-        "persons": _n_persons(loaded, tables),
-        "rows": {name: table.num_rows for name, table in tables.items()} if files else tables[""].num_rows,
-    }
-
-
-def wrote(described: Mapping[str, Any], out: str) -> str:
-    """What was written, in a sentence."""
-    many = f"{described['persons']:,} synthetic persons"
-    if not isinstance(described["rows"], dict):
-        return f"wrote {many} with {described['rows']:,} rows to {out}"
-    tables = ", ".join(
-        f"{os.path.basename(described['out'][name])} ({number:,} rows)" for name, number in described["rows"].items()
-    )
-    return f"wrote {many} to {out}: {tables}"
+    n_persons, rows = _n_persons(loaded, tables), {name: table.num_rows for name, table in tables.items()}
+    drawn_persons = f"wrote {n_persons:,} synthetic persons"
+    if files is None:
+        described = {"out": out, "persons": n_persons, "rows": rows[""]}
+        return Wrote(described, f"{drawn_persons} with {rows['']:,} rows to {out}")
+    paths = {name: str(Path(out, file)) for name, file in files.items()}
+    listed = ", ".join(f"{files[name]} ({number:,} rows)" for name, number in rows.items())
+    return Wrote({"out": paths, "persons": n_persons, "rows": rows}, f"{drawn_persons} to {out}: {listed}")
 
 
 def is_folder_name(out: str) -> bool:
@@ -335,30 +334,22 @@ def sample(
         _refuse_of_rows({"--rows": rows, "--placement": placement, "--balance": balance, "--draws": draws})
         if parts is not None:
             raise click.UsageError("--parts is for releases of rows, and persons are drawn in memory; leave it out")
-        described = sample_people(release, out, persons=persons, seed=seed, where=where, kind=kind, force=force)
-        if out != "-":
-            tell(described, wrote(described, out), as_json=as_json)
-        return
-    for name, value in (("--persons", persons), ("--format", kind)):
-        if value is not None:
-            raise click.UsageError(f"{name} is for releases of persons, and this one is of rows; {_INSTEAD[name]}")
-    drawing = Drawing(rows, seed, placement, where, balance)
-    if is_folder(out, parts):
-        if draws is not None:
-            raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
-        n_rows, n_files, n_new = sample_folder(release, out, drawing, parts=parts, force=force)
-        described = {"out": out, "rows": n_rows, "parts": n_files, "written": n_new}
-        tell(described, wrote_parts(described), as_json=as_json)
-        return
-    if draws is not None:
-        files, n_rows = sample_files(release, out, draws, drawing, force=force)
-        described = {"out": files, "rows": n_rows, "draws": draws}
-        told = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
-        tell(described, told, as_json=as_json)
-        return
-    n_rows = sample_file(release, out, drawing, force=force)
+        wrote = sample_people(release, out, persons=persons, seed=seed, where=where, kind=kind, force=force)
+    else:
+        for name, value in (("--persons", persons), ("--format", kind)):
+            if value is not None:
+                raise click.UsageError(f"{name} is for releases of persons, and this one is of rows; {_INSTEAD[name]}")
+        drawing = Drawing(rows, seed, placement, where, balance)
+        if is_folder(out, parts):
+            if draws is not None:
+                raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
+            wrote = sample_folder(release, out, drawing, parts=parts, force=force)
+        elif draws is not None:
+            wrote = sample_files(release, out, draws, drawing, force=force)
+        else:
+            wrote = sample_file(release, out, drawing, force=force)
     if out != "-":
-        tell({"out": out, "rows": n_rows}, f"wrote {n_rows:,} synthetic rows to {out}", as_json=as_json)
+        tell(wrote.described, wrote.sentence, as_json=as_json)
 
 
 def _refuse_of_rows(given: dict[str, Any]) -> None:
@@ -407,14 +398,8 @@ class Drawing:
         return loaded, options
 
 
-def sample_file(
-    release: str,
-    out: str,
-    drawing: Drawing,
-    *,
-    force: bool = False,
-) -> int:
-    """Draw rows into a file; returns how many."""
+def sample_file(release: str, out: str, drawing: Drawing, *, force: bool = False) -> Wrote:
+    """Draw rows into a file."""
     from spinney.cli.tables import check_table_name, write_table
 
     if out != "-":
@@ -424,7 +409,7 @@ def sample_file(
     warn_of_none("--rows", drawing.n_rows)
     table = loaded.sample(drawing.n_rows, seed=drawing.seed, **options)
     write_table(table, out, overwrite=force)
-    return int(table.num_rows)
+    return Wrote({"out": out, "rows": table.num_rows}, f"wrote {table.num_rows:,} synthetic rows to {out}")
 
 
 def is_folder(out: str, parts: int | None) -> bool:
@@ -438,19 +423,8 @@ def is_folder(out: str, parts: int | None) -> bool:
     return False
 
 
-def sample_folder(
-    release: str,
-    out: str,
-    drawing: Drawing,
-    *,
-    parts: int | None = None,
-    force: bool = False,
-) -> tuple[int, int, int]:
-    """Draw rows into files of a folder, or those of them that are missing.
-
-    Returns how many rows and files the folder has, and how many of the files are new.
-    """
-    from spinney.errors import FileError
+def sample_folder(release: str, out: str, drawing: Drawing, *, parts: int | None = None, force: bool = False) -> Wrote:
+    """Draw rows into files of a folder, or those of them that are missing."""
     from spinney.release.parts import check_folder, seed_of
 
     try:
@@ -464,28 +438,17 @@ def sample_folder(
     if force and begun is not None and not drawn.goes_on_in(out):
         drawn = loaded.sample(drawing.n_rows, **options)  # what is there goes, and its seed with it
     drawn.to_parquet(out, overwrite=force)
-    return drawn.n_rows, len(drawn), drawn.n_written
-
-
-def wrote_parts(described: Mapping[str, Any]) -> str:
-    """What was written to a folder of parts, in a sentence."""
-    n_files, n_new, out = described["parts"], described["written"], described["out"]
-    rows = f"{described['rows']:,} synthetic rows"
-    if n_new == 0:
-        return f"nothing was drawn: all {n_files:,} files of {rows} were in {out} already"
+    n_files, n_new, rows = len(drawn), drawn.n_written, f"{drawn.n_rows:,} synthetic rows"
     told = f"wrote {rows} to {n_files:,} files in {out}"
-    return told if n_new == n_files else f"{told}, {n_files - n_new:,} of which were there already"
+    if n_new == 0:
+        told = f"nothing was drawn: all {n_files:,} files of {rows} were in {out} already"
+    elif n_new < n_files:
+        told += f", {n_files - n_new:,} of which were there already"
+    return Wrote({"out": out, "rows": drawn.n_rows, "parts": n_files, "written": n_new}, told)
 
 
-def sample_files(
-    release: str,
-    out: str,
-    draws: int,
-    drawing: Drawing,
-    *,
-    force: bool = False,
-) -> tuple[list[str], int]:
-    """Draw several tables, each into a file of its own; returns the files, and how many rows each has.
+def sample_files(release: str, out: str, draws: int, drawing: Drawing, *, force: bool = False) -> Wrote:
+    """Draw several tables, each into a file of its own.
 
     All tables are drawn before the first is written, and where one cannot be written, none is left that is new.
     """
@@ -513,4 +476,6 @@ def sample_files(
             if new:
                 Path(file).unlink(missing_ok=True)
         raise
-    return files, int(tables[0].num_rows)
+    n_rows = tables[0].num_rows
+    told = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
+    return Wrote({"out": files, "rows": n_rows, "draws": draws}, told)

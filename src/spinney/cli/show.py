@@ -39,8 +39,6 @@ from spinney.text import json_text, printable, wrapped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from spinney.forest.release.explain import Explanation
-    from spinney.people.release.explain import PeopleExplanation
     from spinney.release.release import Release, Report
     from spinney.report.page import ReportContents
     from spinney.schema.schema import Schema
@@ -235,23 +233,15 @@ def explain(release: str, as_json: bool, picture: str | None, error_bars: bool, 
     from spinney.release.file import load
 
     check_picture(picture, force=force, inputs=[release])
-    loaded = load(release)
-    explanation: Explanation | PeopleExplanation
-    if isinstance(loaded, PeopleRelease):
-        explanation = loaded.explain(error_bars=error_bars)
-    else:
-        explanation = explain_forest(loaded, error_bars=error_bars)
+    loaded: Any = load(release)
+    is_of_persons = isinstance(loaded, PeopleRelease)
+    explanation = (PeopleRelease.explain if is_of_persons else explain_forest)(loaded, error_bars=error_bars)
     if picture is not None:
         from spinney.report.pictures import graph_figure, save_figure
 
-        save_figure(
-            graph_figure(loaded.persons if isinstance(loaded, PeopleRelease) else loaded), picture, overwrite=force
-        )
-    if as_json:
-        show(explanation, as_json=True, **({} if picture is None else {"picture": picture}))
-        return
-    show(explanation, as_json=False)
-    if picture is not None:
+        save_figure(graph_figure(loaded.persons if is_of_persons else loaded), picture, overwrite=force)
+    show(explanation, as_json=as_json, **({} if picture is None else {"picture": picture}))
+    if picture is not None and not as_json:
         click.echo(f"wrote {picture}")
 
 

@@ -16,6 +16,7 @@ from spinney.cli.app import app
 from spinney.cli.command import Option, Verb
 from spinney.files import full_version
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[3]
 VERBS = [
@@ -60,7 +61,7 @@ def command_of(call: tuple[str, ...]) -> click.Command:
     return command
 
 
-each_call = pytest.mark.parametrize("call", CALLS, ids=" ".join)
+each_call = in_one_test("call", CALLS)
 
 
 def test_all_verbs_are_there_in_the_order_of_their_use() -> None:
