@@ -28,6 +28,7 @@ from spinney.cli.command import (
     json_option,
     option,
     population_option,
+    tell,
 )
 from spinney.text import aligned, json_text, printable
 
@@ -274,7 +275,7 @@ def request(
     account = Ledger.open(ledger, population=population)
     number = account.request(epsilon, delta or 0, purpose=purpose, table=table)
     _warn_of_too_much(account, number)
-    click.echo(json_text({"request": number, "head": account.head}) if as_json else f"request {number}")
+    tell({"request": number, "head": account.head}, f"request {number}", as_json=as_json)
 
 
 def _warn_of_too_much(account: SharedLedger, number: int) -> None:
@@ -465,7 +466,7 @@ def _written(ledger: str, as_json: bool, said: str, verb: str, *values: object, 
 
 
 def _told(head: str, as_json: bool, said: str) -> None:
-    click.echo(json_text({"head": head}) if as_json else f"{printable(said)}\nhead {head}")
+    tell({"head": head}, f"{said}\nhead {head}", as_json=as_json)
 
 
 # --------------------------------------------------------------------------------------------------------------- ledger
@@ -614,7 +615,7 @@ def head(ledger: str, as_json: bool) -> None:
     from spinney.privacy.accounts.verifying import head_of
 
     found = head_of(ledger)
-    click.echo(json_text({"head": found}) if as_json else found)
+    tell({"head": found}, found, as_json=as_json)
 
 
 @ledger.command(cls=Verb)
