@@ -35,9 +35,11 @@ from spinney.graph.crf_inference import (
     Masks,
     Pair,
     Plan,
+    Rows,
     States,
     add_up,
     factors_of,
+    sweep_of,
     upward,
 )
 from spinney.graph.estimate import Curvature, Point, checked_labels, descend, dot
@@ -72,24 +74,14 @@ def clamps_of(sizes: Sequence[int], n_rows: int, clamp: Mapping[int, ArrayLike])
 
 
 @compiled_loosely
-def _draw(
-    plan: Plan,
-    masks: Masks,
-    clamps: States,
-    factors: Floats,
-    evidence: States,
-    uniform: Floats,  # (n_own, n_rows from `first` on)
-    first: int,
-    low: int,
-    high: int,
-    states: States,  # (n_own, n_rows), written
-) -> None:
-    node, message = np.empty((plan.n_nodes, BLOCK)), np.empty((plan.n_messages, BLOCK))
-    spare, role_law, log_z = np.empty((plan.largest, BLOCK)), np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK)
+def _draw(rows: Rows, uniform: Floats, first: int, low: int, high: int, states: States) -> None:
+    """Write states of rows (n_own, n_rows) by uniform numbers (n_own, n_rows from `first` on)."""
+    plan, factors, sweep = rows.plan, rows.factors, sweep_of(rows.plan)
+    node, _, role_law, _, _ = sweep
     weights = np.empty(plan.largest)
     for start in range(low, high, BLOCK):
         n = min(BLOCK, high - start)
-        upward(plan, masks, clamps, factors, evidence, start, n, node, message, role_law, log_z, spare)
+        upward(rows, start, n, sweep)
         for k in range(n):
             row, role = start + k, 0
             if plan.role >= 0:
@@ -289,6 +281,7 @@ class Field:
         n_own, n_rows = len(self.sizes), given.shape[1]
         clamps = clamps_of(self.sizes, n_rows, clamp or {})
         factors, _, _ = factors_of(self.plan, self.potentials, np.array(self.evidence_sizes, dtype=np.int64))
+        rows = Rows(self.plan, self.packed, clamps, factors, given)
         states = np.empty((n_own, n_rows), dtype=np.int32)
         for first in range(0, n_rows, _AT_ONCE):
             last = min(first + _AT_ONCE, n_rows)
@@ -296,7 +289,7 @@ class Field:
 
             def draw(part: slice, first: int = first, uniform: Floats = uniform) -> None:
                 low, high = first + part.start, first + part.stop
-                _draw(self.plan, self.packed, clamps, factors, given, uniform, first, low, high, states)
+                _draw(rows, uniform, first, low, high, states)
 
             by_slices(draw, last - first)
         return states
@@ -320,12 +313,11 @@ class Field:
         n_rows = evidence.shape[1]
         n_parts = max(1, min(_MOST_PARTS, n_rows // _PART))
         cuts = [n_rows * part // n_parts for part in range(n_parts + 1)]
-        no_clamps = clamps_of(self.sizes, n_rows, {})
+        rows = Rows(plan, self.packed, clamps_of(self.sizes, n_rows, {}), factors, evidence)
 
         def part(low: int, high: int) -> tuple[Floats, float]:
             sums = np.zeros(n_cells)
-            value = add_up(plan, self.packed, no_clamps, factors, evidence, weights, low, high, counted, sums)
-            return sums, value
+            return sums, add_up(rows, weights, low, high, counted, sums)
 
         found = each(part, *zip(*pairwise(cuts), strict=True))
         sums, value = found[0]

@@ -320,6 +320,33 @@ class Masks(NamedTuple):
     is_possible: Floats
 
 
+class Rows(NamedTuple):
+    """Rows of a field: its plan, masks and factors, the rows' evidence, and what they are clamped to."""
+
+    plan: Plan
+    masks: Masks
+    clamps: States  # (n_own, n_rows), -1 where free, or (0, 0)
+    factors: Floats
+    evidence: States  # (n_evidence, n_rows)
+
+
+class Sweep(NamedTuple):
+    """What one block of rows is worked out in."""
+
+    node: Floats  # (cells of a row, BLOCK): weights of each column given all below it, that add up to 1
+    message: Floats  # (cells of messages, BLOCK)
+    role_law: Floats  # (n_roles, BLOCK): the law of the role
+    log_z: Floats  # (BLOCK,): log Z without what was taken out of factors
+    spare: Floats  # (largest size, BLOCK)
+
+
+@compiled_loosely
+def sweep_of(plan: Plan) -> Sweep:
+    """Space for the blocks of a field, one after the other."""
+    node, message = np.empty((plan.n_nodes, BLOCK)), np.empty((plan.n_messages, BLOCK))
+    return Sweep(node, message, np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK), np.empty((plan.largest, BLOCK)))
+
+
 @compiled_loosely
 def factors_of(plan: Plan, potentials: Floats, evidence_sizes: Indices) -> tuple[Floats, Floats, float]:
     """Factors of all cells, the logarithms taken out of each line of each link, and those out of all other tables."""
@@ -348,21 +375,10 @@ def _exponentials(potentials: Floats, factors: Floats, start: int, n_cells: int,
 
 
 @compiled_loosely
-def upward(
-    plan: Plan,
-    masks: Masks,
-    clamps: States,
-    factors: Floats,
-    evidence: States,  # (n_evidence, n_rows)
-    low: int,
-    n: int,
-    node: Floats,  # (cells of a row, BLOCK), written: weights of each column given all below it, that add up to 1
-    message: Floats,  # (cells of messages, BLOCK), written
-    role_law: Floats,  # (n_roles, BLOCK), written: the law of the role
-    log_z: Floats,  # (BLOCK,), written: log Z without what was taken out of factors
-    spare: Floats,  # (largest size, BLOCK)
-) -> None:
-    """Weights of all columns of some rows, from the leaves up."""
+def upward(rows: Rows, low: int, n: int, sweep: Sweep) -> None:
+    """Weights of all columns of `n` rows from `low` on, from the leaves up, written."""
+    plan, _, _, factors, evidence = rows
+    node, message, role_law, log_z, spare = sweep
     for column in range(len(plan.sizes)):
         at, start = plan.node_at[column], plan.own_at[column]
         for cell in range(plan.widths[column]):
@@ -377,7 +393,7 @@ def upward(
             for k in range(n):
                 line[k] *= factors[start + states[low + k] * width]
     for column in range(len(plan.sizes)):
-        if _possible(plan, masks, clamps, evidence, column, low, n, spare):
+        if _possible(rows, column, low, n, spare):
             at, size = plan.node_at[column], plan.sizes[column]
             for cell in range(plan.widths[column]):
                 line, possible = node[at + cell], spare[cell % size]
@@ -447,13 +463,12 @@ def _weigh_roles(plan: Plan, n: int, node: Floats, logs: Floats, role_law: Float
 
 
 @compiled_loosely
-def _possible(
-    plan: Plan, masks: Masks, clamps: States, evidence: States, column: int, low: int, n: int, spare: Floats
-) -> bool:
+def _possible(rows: Rows, column: int, low: int, n: int, spare: Floats) -> bool:
     """Write which states of a column are possible (size, BLOCK); False where all are, and nothing is written.
 
-    A clamp (n_own, n_rows), -1 where free, beats masks; where these leave a row nothing, they are dropped.
+    A clamp beats masks; where these leave a row nothing, they are dropped.
     """
+    plan, masks, clamps, _, evidence = rows
     size, has_clamps = plan.sizes[column], len(clamps) > 0
     is_limited = has_clamps
     for mask in range(len(masks.own)):
@@ -529,25 +544,14 @@ class Counted(NamedTuple):
 
 
 @compiled_loosely
-def add_up(
-    plan: Plan,
-    masks: Masks,
-    clamps: States,
-    factors: Floats,
-    evidence: States,
-    weights: Floats,
-    low: int,
-    high: int,
-    counted: Counted,
-    sums: Floats,  # (n_cells,), written
-) -> float:
+def add_up(rows: Rows, weights: Floats, low: int, high: int, counted: Counted, sums: Floats) -> float:
     """Add expected tables of some rows to sums; returns the sum of weights times log Z, less what factors lack."""
-    node, law = np.empty((plan.n_nodes, BLOCK)), np.empty((plan.n_nodes, BLOCK))
-    message, spare = np.empty((plan.n_messages, BLOCK)), np.empty((plan.largest, BLOCK))
-    role_law, log_z, value = np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK), 0.0
+    plan, _, _, factors, evidence = rows
+    sweep, law, value = sweep_of(plan), np.empty((plan.n_nodes, BLOCK)), 0.0
+    node, message, role_law, log_z, _ = sweep
     for start in range(low, high, BLOCK):
         n = min(BLOCK, high - start)
-        upward(plan, masks, clamps, factors, evidence, start, n, node, message, role_law, log_z, spare)
+        upward(rows, start, n, sweep)
         for k in range(n):
             value += weights[start + k] * log_z[k]
             for role in range(plan.n_roles):
