@@ -166,14 +166,12 @@ def _population(one: Any) -> dict[str, Any]:
         "moved_to": one.moved_to,
         "limit": _number(room.limit),
         "spent": decimal(room.spent),
-        "left": None if room.limit is None else decimal(max(room.limit - room.spent, Fraction(0))),
+        "left": _number(room.limit and room.remaining),
         "delta_limit": _number(room.delta_limit),
         "spent_delta": decimal(room.spent_delta),
-        "left_delta": None
-        if room.delta_limit is None
-        else decimal(max(room.delta_limit - room.spent_delta, Fraction(0))),
+        "left_delta": _number(room.delta_limit and room.remaining_delta),
         "share": None if not room.limit else float(min(room.spent / room.limit, Fraction(1))),
-        "is_overdrawn": room.is_overdrawn and one.moved_to is None,
+        "is_overdrawn": room.is_overdrawn,
     }
 
 

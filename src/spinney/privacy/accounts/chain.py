@@ -135,6 +135,15 @@ def read_entry(row: Row) -> Entry:
     return Entry(fields=described, content=content, hash=kept_hash, **common)
 
 
+def check_version(version: Any, where: str) -> None:
+    """Raise where a ledger is not of the version that is read here."""
+    if version != FORMAT_VERSION:
+        raise FileError(
+            f"{where} has format version {version}, and this version of Spinney reads up to {FORMAT_VERSION}; "
+            "upgrade it"
+        )
+
+
 def _is_time(text: str) -> bool:
     try:
         datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_args
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.machine import load_optional
-from spinney.privacy.accounts.chain import BOUNDS, FORMAT_VERSION, KINDS, Entry, read_entry, this_version
+from spinney.privacy.accounts.chain import BOUNDS, FORMAT_VERSION, KINDS, Entry, check_version, read_entry, this_version
 from spinney.privacy.accounts.rules import State, apply, read, rehearsed
 from spinney.privacy.ledger import turn
 from spinney.privacy.mechanisms import Brand, Charge, Part, fields_of
@@ -199,21 +199,8 @@ class PostgresStore:
             return (0 if version is None else version[0]), connection.execute(query, (state.number,)).fetchall()
 
         version, rows = self._answer(ask, "read")
-        if version != FORMAT_VERSION:
-            raise FileError(
-                f"{self.shown} has format version {version}, and this version of Spinney reads up to {FORMAT_VERSION}; "
-                "upgrade it"
-            )
-        if state.number:
-            if not rows or (rows[0][0], rows[0][2]) != (state.number, state.hash):
-                raise FileError(
-                    f"{self.shown} is not the ledger that was opened, or has fewer entries: entry {state.number}, "
-                    f"whose hash was {state.hash}, is not there any more; it was restored from a copy, or edited"
-                )
-            rows = rows[1:]
+        check_version(version, self.shown)
         read(state, rows, self.shown)
-        if not state.number:
-            raise FileError(f"{self.shown} is a Spinney ledger without any entry; entries were removed")
 
     def append(self, state: State, entries: list[tuple[str, dict[str, Any]]]) -> list[Entry]:
         """Have the server check and write entries, all or none. They are durable there when this returns."""

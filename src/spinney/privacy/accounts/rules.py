@@ -152,10 +152,6 @@ class State:
         }
         return other
 
-    def forget(self) -> None:
-        """Know nothing any more: the next reading begins with the first entry."""
-        self.take(State())
-
     def take(self, other: State) -> None:
         """Know what another one knows."""
         self.__dict__ = dict(other.__dict__)
@@ -542,7 +538,14 @@ _MOVED = "moved to "
 
 
 def read(state: State, rows: list[Row], where: str) -> None:
-    """Take in what a database has after the last entry that is known; FileError where it cannot be."""
+    """Take in what a database has from the last entry on that is known; FileError where it cannot be."""
+    if state.number:
+        if not rows or (rows[0][0], rows[0][2]) != (state.number, state.hash):
+            raise FileError(
+                f"{where} is not the ledger that was opened, or has fewer entries: entry {state.number}, whose hash "
+                f"was {state.hash}, is not there any more; a copy was put in its place, or it was edited"
+            )
+        rows = rows[1:]
     for entry in chained(rows, state.number, state.hash, where):
         try:
             apply(state, entry)
@@ -550,6 +553,8 @@ def read(state: State, rows: list[Row], where: str) -> None:
             raise FileError(
                 f"{where} is a Spinney ledger with inconsistent contents: entry {entry.number} breaks its rules: {err}"
             ) from None
+    if not state.number:
+        raise FileError(f"{where} is a Spinney ledger without any entry; entries were removed")
 
 
 def apply(state: State, entry: Entry, *, is_new: bool = False) -> None:

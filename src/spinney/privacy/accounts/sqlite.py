@@ -25,7 +25,7 @@ from typing import IO, Any
 from spinney.errors import FileError, SpinneyError
 from spinney.files import write_whole
 from spinney.privacy.accounts import version1
-from spinney.privacy.accounts.chain import FORMAT_VERSION, NOBODY, Entry, Row
+from spinney.privacy.accounts.chain import FORMAT_VERSION, NOBODY, Entry, Row, check_version
 from spinney.privacy.accounts.rules import State, read, rehearsed
 from spinney.privacy.accounts.version1 import read_version_1
 from spinney.privacy.ledger import turn
@@ -118,22 +118,12 @@ class SqliteStore:
                 return new
 
     def _read_on(self, connection: sqlite3.Connection, state: State) -> None:
-        """Read what follows the last known entry, which has to be there still."""
+        """Read from the last known entry on, which has to be there still."""
         if state.is_provisional:
-            state.forget()
-        if state.number:
-            known = connection.execute("SELECT hash FROM entries WHERE number = ?", (state.number,)).fetchone()
-            if known is None or known[0] != state.hash:
-                raise FileError(
-                    f"{self.shown} is not the ledger that was opened, or has fewer entries: entry {state.number}, "
-                    f"whose hash was {state.hash}, is not there any more; a copy was put in its place, or it was edited"
-                )
-        rows = connection.execute(
-            "SELECT number, content, hash FROM entries WHERE number > ? ORDER BY number", (state.number,)
-        ).fetchall()
+            state.take(State())
+        query = "SELECT number, content, hash FROM entries WHERE number >= ? ORDER BY number"
+        rows = connection.execute(query, (state.number,)).fetchall()
         read(state, rows, self.shown)
-        if not state.number:
-            raise FileError(f"{self.shown} is a Spinney ledger without any entry; entries were removed")
 
     def _read_version_1(self, state: State) -> None:
         """Read the whole file, which others may have charged, but whose limits and unit are no longer changed."""
@@ -179,14 +169,9 @@ class SqliteStore:
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION:
             raise FileError(f"{self.shown} is an SQLite database and not a Spinney ledger")
-        if version != FORMAT_VERSION:
-            raise FileError(
-                f"{self.shown} has format version {version}, and this version of Spinney reads up to {FORMAT_VERSION}; "
-                "upgrade it"
-            )
+        check_version(connection.execute("PRAGMA user_version").fetchone()[0], self.shown)
         found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if sorted(sql for (sql,) in found) != sorted(_TABLE):
             raise FileError(f"{self.shown} is a Spinney ledger with other tables than one has: it was changed by hand")
