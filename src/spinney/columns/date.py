@@ -185,7 +185,7 @@ class Date(Calendar):
 
     @property
     def _phase(self) -> int:
-        return self.physical(MONDAY if self.low is None else self.low)
+        return int(((MONDAY if self.low is None else self.low) - _EPOCH_DAY).days)
 
     def _landmarks(self) -> tuple[list[int], ...]:
         return tuple([self.physical(day) for day in starts] for starts in month_starts(self.low, self.high))

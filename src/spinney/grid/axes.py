@@ -150,7 +150,7 @@ def n_group_tables(schema: Schema) -> int:
 @lru_cache(maxsize=1024)
 def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnAxis:
     """Cells, and ruler or levels, of a column whose values are read."""
-    coarse = tree_lattice(Schema({name: column})).axes[0]
+    coarse = halving_axis(name, column)
     if isinstance(column, Category):
         has_levels = column.hierarchy is not None and has_many_cells(coarse) and not in_rules
         return _of_codes(coarse, column) if has_levels else ColumnAxis(coarse, None)

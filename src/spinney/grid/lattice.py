@@ -193,6 +193,8 @@ class Lattice:
 # ------------------------------------------------------------------------------------------------------------- building
 
 
+# Bits of a column that is a tree by itself, unless it states its own.
+_BITS_ALONE = 20
 # Columns of no more possible cells than this are not cut by a tree of their own: every cell is a leaf.
 _FEW_CELLS = 32
 
@@ -214,10 +216,11 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes", least_bits: int = 4) ->
     more than they need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the
     longest, centred, as the paper does.
     """
-    bits = min(20, max(least_bits, 60 // len(schema)))
+    bits = min(_BITS_ALONE, max(least_bits, 60 // len(schema)))
     is_text = isinstance(axes, str)
     if is_text and axes == "boxes":
-        return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
+        stated = {name: bits if column.bits is None else column.bits for name, column in schema.items()}
+        return Lattice(tuple(halving_axis(name, column, bits=stated[name]) for name, column in schema.items()))
     if not is_text or axes != "cube":
         raise ParameterError(f"axes={as_given(axes)} is not 'boxes' or 'cube'")
     reals: dict[str, Real] = {}
@@ -228,15 +231,16 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes", least_bits: int = 4) ->
     return Lattice(_cube_axes(reals, bits))
 
 
-def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:
-    return halving_axis(name, column, bits=column.bits if column.bits is not None else default_bits)
+def halving_axis(name: str, column: Column, *, bits: int | None = None) -> Axis:
+    """A column in up to 2^bits equal cells, which halve its range again and again; those of steps lie around them.
 
-
-def halving_axis(name: str, column: Column, *, bits: int) -> Axis:
-    """A column in up to 2^bits equal cells, which halve its range again and again; those of steps lie around them."""
+    By default there are as many bits as the column states, or as one by itself has in a tree.
+    """
+    if bits is None:
+        bits = _BITS_ALONE if column.bits is None else column.bits
     if isinstance(column, Real):
         return _even_axis(name, column, max_cells=1 << bits)
-    return _discrete_axis(name, column, max_cells=1 << bits)
+    return whole_axis(name, column, max_cells=1 << bits)
 
 
 def real_axis(name: str, column: Real, *, n_cells: int, width: float | None = None) -> Axis:
@@ -288,22 +292,18 @@ def _length(name: str, column: Real) -> float:
     return length
 
 
-def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | None = None) -> Axis:
-    """Integers, dates, booleans: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
+def whole_axis(name: str, column: Column, step: int | None = None, *, max_cells: int = 1 << MAX_BITS) -> Axis:
+    """Cells of `step` whole values each, from the first value up; by default, of so many that `max_cells` are enough.
+
+    Categories have one cell each, however many there are.
+    """
     if not column.is_read:
         raise SchemaError(f"column {name!r} is of type {column.type_name}, which has no cells; leave it out")
     low, high = whole_range(column)
-    if column._axis_kind == "category":
-        step = 1
-    elif step is None:
+    if step is None:
         # What rounds to one value stays in one cell.
-        step = -(-(high - low + 1) // (column.step * max_cells)) * column.step
-    return whole_axis(name, column, step)
-
-
-def whole_axis(name: str, column: Column, step: int) -> Axis:
-    """Cells of `step` whole values each, from the first value up."""
-    low, high = whole_range(column)
+        fewest = -(-(high - low + 1) // (column.step * max_cells)) * column.step
+        step = 1 if column._axis_kind == "category" else fewest
     n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,
@@ -361,7 +361,7 @@ def grid_lattice(
             step = min(max(1, round(edge)), high - low + 1)
             n_bins = -(-(high - low + 1) // step)
         n_bins = 1 << MAX_BITS if n_bins is None else n_bins
-        axes.append(_discrete_axis(name, column, max_cells=_checked_bins(name, int(n_bins)), step=step))
+        axes.append(whole_axis(name, column, step, max_cells=_checked_bins(name, int(n_bins))))
     return Lattice(tuple(axes))
 
 

@@ -232,11 +232,10 @@ def _pays(event: object) -> int:
 
 def _has_columns(release: Release) -> bool:
     """Whether some column has more than one value, so that there is something to compare."""
-    from spinney.grid.lattice import tree_lattice
-    from spinney.schema.schema import Schema
+    from spinney.grid.lattice import halving_axis
 
     modelled = release.card.schema._modelled
-    return any(tree_lattice(Schema({name: column})).axes[0].n_possible > 1 for name, column in modelled.items())
+    return any(halving_axis(name, column).n_possible > 1 for name, column in modelled.items())
 
 
 # --------------------------------------------------------------------------------------------------------- verification

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -188,7 +189,8 @@ class Schema(Mapping[str, Column]):
         check_characters(columns, "column name ")
         self._columns = dict(columns)
         self._rules = _checked_rules(rules)
-        check_rules(self._rules, self._columns)
+        if self._rules:
+            check_rules(self._rules, self._columns)
         self._places = listed_places(places)
         check_places(self._places, self._columns, self._rules)
         # What is stated about the rows of a person; None where every row is a person of its own.
@@ -239,7 +241,7 @@ class Schema(Mapping[str, Column]):
         """The column that says whose row it is; None where every row is a person of its own."""
         return None if self._person_rows is None else self._person_rows.column
 
-    @property
+    @cached_property
     def _variables(self) -> dict[str, Place | None]:
         """What a forest models, in the order of the table: columns that are read, and places where they begin.
 
@@ -248,7 +250,7 @@ class Schema(Mapping[str, Column]):
         owner = {name: place for place in self._places for name in place.columns}
         return {name if name not in owner else owner[name].label: owner.get(name) for name in self._modelled}
 
-    @property
+    @cached_property
     def _identifiers(self) -> list[str]:
         """Names of the columns that are never read, and made afresh."""
         return [name for name, column in self._columns.items() if column._is_drawn and not column.is_read]
@@ -275,13 +277,14 @@ class Schema(Mapping[str, Column]):
         return {} if self._person_rows is None else options_from_dict(self._person_rows.to_dict())
 
     # ------------------------------------------------------------------------------- what is modelled, what is read
+    # Views of the schema that other rooms ask for again and again; each is made once, and nobody changes it.
 
-    @property
+    @cached_property
     def _derivations(self) -> list[Derivation]:
         """The rules by which columns are computed from others, each after those that compute its sources."""
         return derivations_in_order(self._rules)
 
-    @property
+    @cached_property
     def _modelled(self) -> Schema:
         """The columns of which there is something to learn: no identifiers, and none that are computed.
 
@@ -292,15 +295,16 @@ class Schema(Mapping[str, Column]):
         left = {name: column for name, column in columns.items() if column is not None}
         if not left:
             raise SchemaError("all columns are identifiers or computed; there is nothing to learn")
-        return Schema(left)
+        is_plain = not (self._rules or self._places or self.person)
+        return self if is_plain and len(left) == len(self) else Schema(left)
 
-    @property
+    @cached_property
     def _as_drawn(self) -> dict[str, Column]:
         """All columns as positions of rows are drawn along them: a sum with a residual as its residual."""
         residuals = {rule.column: rule.modelled for rule in self._derivations if rule.modelled is not None}
         return {name: residuals.get(name, column) for name, column in self._columns.items()}
 
-    @property
+    @cached_property
     def _as_read(self) -> Schema:
         """The same columns as a table is read by: computed ones are passed over, residuals are computed on the way.
 

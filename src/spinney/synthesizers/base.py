@@ -462,7 +462,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=account)
         books.require(epsilon, unit=unit, delta=delta)
 
-        shares, facts, first = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        shares, facts = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        first = self._rehearse_any(facts) if n_rows is None else self._rehearse(facts)
         self._check_room(table, facts, first)
         rehearsed: PlanT | None = first
         # Of a residual that is missing, counting could not tell which part is.
@@ -475,7 +476,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         if schema._has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         with told_of_charge(books, account):
-            self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
+            ready = self._paid_first(table, facts, books, source, schema, shares, rehearsed, counts_rows=pays_first)
+            table, facts, rehearsed = ready
+            self.release_ = self._release(table, facts, books, source, rehearsed)
         self.ledger_ = books if given is None else given
         self._late_record = lambda: record_release(account, self.release_)
 
@@ -500,7 +503,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         schema = stated._without_ignored()
         self._check(schema)
         delta = default_delta(n_rows) if stated_delta is None else stated_delta
-        shares, facts, first = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        shares, facts = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        first = self._rehearse(facts)
         planned, charges, stand_ins = self._foreseen(facts, first, class_size)
         before = events_before(schema, shares, unit)
         return Rehearsal(
@@ -526,8 +530,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
 
     def _prepared(
         self, schema: Schema, n_rows: int | None, *, epsilon: Fraction, delta: Fraction, unit: Unit
-    ) -> tuple[Shares, PublicFacts, PlanT]:
-        """How the budget is shared, what a plan may depend on, and the plan; for some number of rows if it is None."""
+    ) -> tuple[Shares, PublicFacts]:
+        """How the budget is shared, and what a plan may depend on; `n_rows` is None where it is to be counted."""
         shares = shared_out(
             schema,
             epsilon=epsilon,
@@ -547,9 +551,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             n_rows or 1,
             rows_epsilon=shares.rows,
         )
-        return shares, facts, self._rehearse_any(facts) if n_rows is None else self._rehearse(facts)
+        return shares, facts
 
-    def _paid(
+    def _paid_first(
         self,
         table: Source,
         facts: PublicFacts,
@@ -559,15 +563,14 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         shares: Shares,
         rehearsed: PlanT | None,
         *,
-        pays_first: bool,
-    ) -> Release:
-        """All that is paid for: figures of utility, a count of rows, private lists and bounds, and the release."""
+        counts_rows: bool,
+    ) -> tuple[Source, PublicFacts, PlanT | None]:
+        """What is paid for before the release: figures of utility, a count of rows, private lists and bounds."""
         for_values = {"epsilon": shares.values, "delta": shares.values_delta}
-        counts_rows = facts.rows_epsilon > 0
         true_lists = count_private_values(table)  # before anything is paid for
         if shares.utility:
             self._paid_figures = PaidFigures(shares.utility, books, source)
-        if counts_rows and pays_first:
+        if counts_rows and facts.rows_epsilon > 0:
             facts, rehearsed = self._count_rows(table.n_rows, facts, books, source)
             with after_counting(shares.rows, facts.n_rows):
                 check_private_values(schema, facts.n_rows, unit=facts.unit, **for_values)
@@ -580,7 +583,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             schema = schema._with_bounds(find_bounds(table, shares.bounds, books, source))
             table = table.with_schema(schema._as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
-        return self._release(table, facts, books, source, rehearsed)
+        return table, facts, rehearsed
 
     def _rehearse_any(self, facts: PublicFacts) -> PlanT:
         """The plan for some number of rows, where it is not known; raise where none works for any."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.joint import Clique
 from spinney.counting.states import AnyCut, Cut, ExpectedTables, RegionCut, true_figures
-from spinney.grid.lattice import tree_lattice
+from spinney.grid.lattice import halving_axis
 from spinney.release.release import Release
 from spinney.release.utility import MOST_DRAWN, MOST_PAIRS, UTILITY, utility_entry
 from spinney.schema.schema import Schema
@@ -108,7 +108,7 @@ def even_cuts(schema: Schema) -> list[Cut]:
     """Every column of a tree or a grid in even parts of its cells, a list in its values, and null."""
     cuts = []
     for name, column in schema.items():
-        axis = tree_lattice(Schema({name: column})).axes[0]
+        axis = halving_axis(name, column)
         n_cells = axis.last - axis.first + 1
         n_parts = min(n_cells, MOST_STATES if axis.kind == "category" else _N_PARTS)
         first = [axis.first + n_cells * part // n_parts for part in range(n_parts)]

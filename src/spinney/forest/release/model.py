@@ -160,11 +160,7 @@ class ForestRelease(Release):
     @property
     def variables(self) -> list[str]:
         """What the model is over, in its order: columns by their names, places by their labels."""
-        return list(self._variables)
-
-    @cached_property
-    def _variables(self) -> tuple[str, ...]:
-        return tuple(self.schema._variables)  # which a schema finds anew each time
+        return list(self.schema._variables)
 
     # ------------------------------------------------------------------------------------------------- drawing
 

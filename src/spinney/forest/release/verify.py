@@ -38,7 +38,7 @@ from spinney.forest.release.places import PlaceModel
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.junction import JunctionTree
 from spinney.grid.axes import ColumnAxis, Parting, column_axes, n_group_tables, partings
-from spinney.grid.lattice import needs_tree, tree_lattice
+from spinney.grid.lattice import halving_axis, needs_tree
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.mechanisms import (
     LARGEST_VECTOR,
@@ -455,7 +455,7 @@ def stated_tables(card: Card) -> list[tuple[str, ...]]:
     check({name for names in described for name in names} <= {*variables}, "the workload names what is no column")
     modelled = card.schema._modelled
     asked = {name for names in described for name in names}
-    several = {name for name in asked if tree_lattice(Schema({name: modelled[name]})).axes[0].n_possible > 1}
+    several = {name for name in asked if halving_axis(name, modelled[name]).n_possible > 1}
     found = [tuple(name for name in variables if name in names and name in several) for names in described]
     return [names for names in found if names]
 
@@ -572,7 +572,7 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
         check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
     modelled = card.schema._modelled
     alone = [name for name, place in card.schema._variables.items() if place is None]
-    axes = [tree_lattice(Schema({name: modelled[name]})).axes[0] for name in alone]
+    axes = [halving_axis(name, modelled[name]) for name in alone]
     places = [place.axis for place in release.places.values() if not place.axis.is_known]
     n_tables = sum(axis.n_possible > 1 for axis in axes) + n_group_tables(card.schema)
     check(times["one-way"] + times["classes"] >= n_tables, "fewer columns were paid for than were counted")
