@@ -155,6 +155,23 @@ def load_optional(module: str, what: str, *, extra: str | None = None, otherwise
         ) from err
 
 
+class _Lazy:
+    """A module that is imported when something of it is asked for."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+def lazily(*names: str) -> tuple[Any, ...]:
+    """Modules that are imported on use, where that takes long: stating a schema loads no numpy."""
+    return tuple(map(_Lazy, names))
+
+
 # -------------------------------------------------------------------------------------------------------------- threads
 # Threads: how many there are, and the pools in which all rooms work.
 #

@@ -27,14 +27,18 @@ from numbers import Rational
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from spinney.errors import SchemaError, UnknownParameterError
+from spinney.machine import lazily
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from spinney.columns.reading import Group, Physical, Reading
+else:
+    (pa,) = lazily("pyarrow")
 
 
 # ----------------------------------------------------------------------------------------------------------- characters
@@ -159,7 +163,7 @@ MAX_BITS = 32
 LARGEST_WHOLE = 2**61
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Column(ABC):
     """What all column types share. `bits` fixes the resolution of the column; by default the synthesizer chooses."""
 
@@ -213,6 +217,24 @@ class Column(ABC):
             described["bits"] = self.bits
         return described
 
+    def __repr__(self) -> str:
+        """The call that makes the column."""
+        shown = []
+        by_themselves = dict(zip(("low", "high"), getattr(self, "_widest", None) or (), strict=False))
+        for name, described in self.__dataclass_fields__.items():
+            if not described.init:
+                continue
+            value, default = getattr(self, name), by_themselves.get(name, described.default)
+            if name == "values" and len(value) > 8:
+                value = f"{len(value)} values"
+                shown.append(f"values=<{value}>")
+            elif name == "hierarchy" and value is not None and len(value) > 8:
+                shown.append(f"hierarchy=<{len(value)} parents>")
+            elif value != default and not (name == "multiple_of" and getattr(self, "decimals", None) is not None):
+                shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
+        shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     # ------------------------------------------------------------------------------------------------- reading
 
     @property
@@ -246,8 +268,6 @@ class Column(ABC):
     @property
     def _csv_type(self) -> Any:
         """What Arrow's CSV reader makes of the column: strings, unless values have one spelling each."""
-        import pyarrow as pa
-
         return pa.string()
 
     @property
@@ -328,8 +348,6 @@ class Column(ABC):
 
     def _to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same as floats, NaN for null, of a column that an array can hold."""
-        import pyarrow as pa
-
         floats: NDArray[np.float64] = self._to_arrow(positions).cast(pa.float64()).to_numpy(zero_copy_only=False)
         return floats
 
@@ -380,22 +398,3 @@ def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *given, **named)
 
     return checked
-
-
-def show(column: Column) -> str:
-    """A repr that reads like the call that made the column."""
-    shown = []
-    by_themselves = dict(zip(("low", "high"), getattr(column, "_widest", None) or (), strict=False))
-    for name, described in column.__dataclass_fields__.items():
-        if not described.init:
-            continue
-        value, default = getattr(column, name), by_themselves.get(name, described.default)
-        if name == "values" and len(value) > 8:
-            value = f"{len(value)} values"
-            shown.append(f"values=<{value}>")
-        elif name == "hierarchy" and value is not None and len(value) > 8:
-            shown.append(f"hierarchy=<{len(value)} parents>")
-        elif value != default and not (name == "multiple_of" and getattr(column, "decimals", None) is not None):
-            shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
-    shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
-    return f"{type(column).__name__}({', '.join(shown)})"

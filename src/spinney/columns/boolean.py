@@ -12,16 +12,22 @@ from dataclasses import dataclass
 from numbers import Real as AnyReal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import PLAIN, AxisKind, Column, Spelling, show
+from spinney.columns.base import PLAIN, AxisKind, Column, Spelling, shown
 from spinney.errors import InputError, ParameterError
+from spinney.machine import lazily
 from spinney.text import printable
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
-    from spinney.columns.reading import Group, Physical, Reading
+    from spinney.columns import reading
+    from spinney.columns.reading import Group, Physical
+else:
+    np, pa, pc, reading = lazily("numpy", "pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
 # ------------------------------------------------------------------------------------------------------- listed columns
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 _MANY_TICKS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Listed(Column):
     """A column whose physical numbers are places in the list of all its values."""
 
@@ -43,14 +49,10 @@ class Listed(Column):
         return 0, len(self.listed) - 1
 
     def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        from spinney.columns.reading import whole_positions
-
-        return whole_positions(numbers, self)
+        return reading.whole_positions(numbers, self)
 
     def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
-        from spinney.columns.reading import whole_ends
-
-        return [(self.listed[first], self.listed[last]) for first, last in whole_ends(low, length, self)]
+        return [(self.listed[first], self.listed[last]) for first, last in reading.whole_ends(low, length, self)]
 
     def _drawn_range(self) -> tuple[float, float]:
         return 0, len(self.listed)
@@ -73,7 +75,7 @@ _NOT_A_BOOLEAN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Boolean(Listed):
     """True or false.
 
@@ -101,8 +103,6 @@ class Boolean(Listed):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.bool_()
 
     @property
@@ -110,8 +110,6 @@ class Boolean(Listed):
         return self._arrow_type
 
     def _converter(self) -> Callable[[Any], Any]:
-        import numpy as np
-
         def boolean(value: Any) -> bool:
             if not (isinstance(value, (bool, np.bool_, AnyReal)) and value in (0, 1)):
                 raise InputError(_NOT_A_BOOLEAN)
@@ -120,15 +118,10 @@ class Boolean(Listed):
         return boolean
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import FALSE, TRUE, among, without_missing
-
         del spelling
-        present = without_missing(strings, self)
-        is_true = among(present, TRUE)
-        is_known = pc.or_(pc.or_(is_true, present.is_null()), among(present, FALSE))
+        present = reading.without_missing(strings, self)
+        is_true = reading.among(present, reading.TRUE)
+        is_known = pc.or_(pc.or_(is_true, present.is_null()), reading.among(present, reading.FALSE))
         if not pc.all(is_known, min_count=0).as_py():
             raise InputError(_NOT_A_BOOLEAN)
         return pc.if_else(present.is_null(), pa.scalar(None, pa.bool_()), is_true)
@@ -142,44 +135,32 @@ class Boolean(Listed):
         return "it is neither true nor false; write true and false, or 1 and 0"
 
     def _read(self, values: Any) -> Physical:
-        import pyarrow as pa
-
-        from spinney.columns.reading import one_array, whole_numbers, with_mask
-
-        array = one_array(values)
+        array = reading.one_array(values)
         if pa.types.is_boolean(array.type):
-            return with_mask(array.cast(pa.int8()))
-        numbers = with_mask(whole_numbers(values))
+            return reading.with_mask(array.cast(pa.int8()))
+        numbers = reading.with_mask(reading.whole_numbers(values))
         if ((numbers.values != 0) & (numbers.values != 1)).any():
             raise InputError(_NOT_A_BOOLEAN)
         return numbers
 
-    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        from spinney.columns.reading import Reading, whole_expression
-
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> reading.Reading:
         del place
-        found = whole_expression(value, dtype)
+        found = reading.whole_expression(value, dtype)
         is_odd = (found.number != 0) & (found.number != 1)
-        return Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
+        return reading.Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
 
     @property
     def _complaint(self) -> str:
         return _NOT_A_BOOLEAN
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.reading import plain
-
-        return plain(value, kind)
+        return reading.plain(value, kind)
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.reading import whole_array
-
-        return whole_array(positions, self).cast(self._arrow_type)
+        return reading.whole_array(positions, self).cast(self._arrow_type)
 
     def _place_of(self, value: Any, *, name: str, argument: str) -> int:
         """A boolean may also be given as 1 or 0, or as it is spelt."""
-        from spinney.columns.base import shown
-
         meant = _SPELT.get(value.strip().lower()) if isinstance(value, str) else value
         if isinstance(meant, AnyReal) and meant in (0, 1):
             return int(meant == 1)
@@ -194,10 +175,5 @@ class Boolean(Listed):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
         del bounds
-        return ['type = "boolean"'] if types.is_boolean(kind) else None
-
-    def __repr__(self) -> str:
-        return show(self)
+        return ['type = "boolean"'] if pa.types.is_boolean(kind) else None

@@ -24,8 +24,9 @@ from fractions import Fraction
 from numbers import Real as AnyReal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from spinney.columns.base import AxisKind, Column, Spelling, option
+from spinney.columns.base import AxisKind, Column, Spelling, as_float, if_whole, number_of_text, option, shown
 from spinney.errors import ParameterError, SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
@@ -33,14 +34,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Group, Reading
+else:
+    (reading,) = lazily("spinney.columns.reading")
 
 
 BoundsSource = Literal["stated", "private", "from-data-not-private"]
 BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bounded(Column):
     """A column with a low and a high end, both included."""
 
@@ -164,20 +168,14 @@ class Bounded(Column):
         return first - half, last + self.step - 1 - half
 
     def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        from spinney.columns import reading
-
         del place
         return reading.whole_expression(value, dtype)
 
     def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        from spinney.columns.reading import whole_positions
-
-        return whole_positions(numbers, self)
+        return reading.whole_positions(numbers, self)
 
     def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
-        from spinney.columns.reading import whole_ends
-
-        return [(self.logical(first), self.logical(last)) for first, last in whole_ends(low, length, self)]
+        return [(self.logical(first), self.logical(last)) for first, last in reading.whole_ends(low, length, self)]
 
     # ------------------------------------------------------------------------------------ conditions and pictures
 
@@ -187,8 +185,6 @@ class Bounded(Column):
 
     def _wrong_type(self, value: Any, name: str, hint: str = "") -> ParameterError:
         """The error for a value of another kind."""
-        from spinney.columns.base import shown
-
         return ParameterError(f"where: column {name!r} is of type {self.type_name}, which {shown(value)} is not{hint}")
 
     def _drawn_range(self) -> tuple[float, float]:
@@ -265,7 +261,7 @@ def divisors(step: int, sizes: Sequence[int]) -> tuple[int, ...]:
 LARGEST_STEP = 2**53
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stepped(Bounded):
     """A bounded column, of which `multiple_of` or `decimals` may say that it comes in steps."""
 
@@ -378,7 +374,7 @@ WITHOUT_SIGNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Number(Stepped):
     """A bounded number, of which `multiple_of` may say that it comes in steps counted from 0: cents, quarters, fifties.
 
@@ -442,16 +438,12 @@ class Number(Stepped):
 
     def _condition_number(self, value: Any, name: str) -> int | float:
         """A float of a real, else exact if it is whole."""
-        from spinney.columns.base import as_float, if_whole
-
         if isinstance(value, (AnyReal, Decimal)) and not isinstance(value, bool):
             whole = if_whole(value) if self.is_whole else None
             return as_float(value) if whole is None else whole
         raise self._wrong_type(value, name, "; write numbers without quotes" if isinstance(value, str) else "")
 
     def _from_option(self, text: str, *, name: str, option: str) -> Any:
-        from spinney.columns.base import number_of_text
-
         text = text.strip()
         number = number_of_text(text)
         if number is None:

@@ -20,19 +20,25 @@ from numbers import Real as AnyReal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from spinney.columns.base import LARGEST_WHOLE, PLAIN, AxisKind, Column, Spelling, check_characters, show
+from spinney.columns.base import LARGEST_WHOLE, PLAIN, AxisKind, Column, Spelling, check_characters, meant, shown
 from spinney.columns.boolean import Listed
 from spinney.columns.bounded import SPACES, is_number
 from spinney.columns.integer import WHOLE_CAST, WHOLE_REMEDY
 from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
-    from spinney.columns.reading import Group, Physical, Reading
+    from spinney.columns import reading
+    from spinney.columns.reading import Group, Physical
+else:
+    nw, pa, pc, reading = lazily("narwhals", "pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
 # ----------------------------------------------------------------------------------------------------------- code lists
@@ -265,7 +271,7 @@ _NOT_LISTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Category(Listed):
     """One of a list of values, all strings or all whole numbers. The order of the list is kept by the tree.
 
@@ -401,33 +407,25 @@ class Category(Listed):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.string() if self.is_text else pa.int64()
 
     def _converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.reading import whole
-
-        return _text if self.is_text else whole
+        return _text if self.is_text else reading.whole
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.reading import whole_texts, without_missing
-
-        return without_missing(strings, self) if self.is_text else whole_texts(strings, self, spelling)
+        return reading.without_missing(strings, self) if self.is_text else reading.whole_texts(strings, self, spelling)
 
     @property
     def _spelling_remedy(self) -> str:
         return WHOLE_REMEDY
 
     def _cause(self, text: str, spelling: Spelling) -> str:
-        from spinney.columns.reading import MISSING
-
         if not self.is_text:
             is_numeric = is_number(text.strip(), spelling)
             what = "it is a number that the schema does not list" if is_numeric else "it is not a number"
             return f"{what}; add it to the list of values or recode the column"
         values = {str(value) for value in self.listed}
-        if text in MISSING:
+        if text in reading.MISSING:
             return "it is empty or spells a missing value; declare the column nullable or list the value"
         if text.strip(SPACES) in values:
             return "it has spaces before or after a value that the schema lists; remove them"
@@ -439,53 +437,40 @@ class Category(Listed):
 
     def _keys(self, values: Any) -> Any:
         """A column of a table as an Arrow array of its strings or whole numbers, before they are looked up."""
-        from spinney.columns.reading import strings_of, whole_numbers
-
-        return strings_of(values) if self.is_text else whole_numbers(values)
+        return reading.strings_of(values) if self.is_text else reading.whole_numbers(values)
 
     def _read(self, values: Any) -> Physical:
         """Places in the schema's list. A column that was stored as a list of its own and places in that stays so."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import MISSING_CODE, UNLISTED_CODE, looked_up, one_array, with_mask
-
-        stored = one_array(values, decode=False)
+        stored = reading.one_array(values, decode=False)
         is_coded = self.is_text and pa.types.is_dictionary(stored.type)
         known = self._keys(stored.dictionary if is_coded else stored)
         found, is_missing = pc.index_in(known, value_set=pa.array(self.listed, type=known.type)), known.is_null()
         if self.other is not None:
             found = pc.if_else(is_missing, found, pc.fill_null(found, self._places[self.other]))
         if is_coded:
-            numbers = pc.fill_null(pc.if_else(is_missing, MISSING_CODE, found.cast(pa.int64())), UNLISTED_CODE)
-            physical = looked_up(stored.indices, numbers)
+            numbers = pc.fill_null(
+                pc.if_else(is_missing, reading.MISSING_CODE, found.cast(pa.int64())), reading.UNLISTED_CODE
+            )
+            physical = reading.looked_up(stored.indices, numbers)
             if physical is None:
                 raise InputError(_NOT_LISTED)
             return physical
         if found.null_count > (pc.sum(is_missing).as_py() or 0):
             raise InputError(_NOT_LISTED)
-        return with_mask(found)
+        return reading.with_mask(found)
 
     def _lookup_key(self, value: nw.Expr, dtype: Any) -> nw.Expr:
         """What a value is looked up by: its text or its whole number."""
-        import narwhals as nw
-
-        from spinney.columns.reading import whole_expression
-
         if self.is_text:
             return value
-        number = whole_expression(value, dtype)
+        number = reading.whole_expression(value, dtype)
         return nw.when(~number.is_missing & ~number.is_wrong).then(number.number)
 
-    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        import narwhals as nw
-
-        from spinney.columns.reading import Reading, whole_expression
-
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> reading.Reading:
         if self.is_text and dtype.is_float():  # nulls alone, or nothing that can be meant
             is_number = value.is_finite().fill_null(False)
-            return Reading(nw.when(is_number).then(0).otherwise(0).cast(nw.Int64), ~is_number, is_number)
-        number = None if self.is_text else whole_expression(value, dtype)
+            return reading.Reading(nw.when(is_number).then(0).otherwise(0).cast(nw.Int64), ~is_number, is_number)
+        number = None if self.is_text else reading.whole_expression(value, dtype)
         is_missing = value.is_null() if number is None else number.is_missing
         if place is None:
             key = self._lookup_key(value, dtype)
@@ -494,9 +479,9 @@ class Category(Listed):
                 place = nw.when(key == self.listed[index]).then(nw.lit(index)).otherwise(place)
         found = place.cast(nw.Int64).fill_null(-1)
         if self.other is None:
-            return Reading(found, is_missing, ~is_missing & (found < 0))
+            return reading.Reading(found, is_missing, ~is_missing & (found < 0))
         is_wrong = nw.lit(False) if number is None else ~is_missing & number.is_wrong
-        return Reading(nw.when(found < 0).then(self._places[self.other]).otherwise(found), is_missing, is_wrong)
+        return reading.Reading(nw.when(found < 0).then(self._places[self.other]).otherwise(found), is_missing, is_wrong)
 
     @property
     def _complaint(self) -> str:
@@ -505,23 +490,15 @@ class Category(Listed):
         return f"some value is not {'a string' if self.is_text else 'a whole number'}; clean the column"
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.reading import plain
-
-        return plain(value, kind)
+        return reading.plain(value, kind)
 
     # ------------------------------------------------------------------------------------ writing and asking
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        import pyarrow as pa
-
-        from spinney.columns.reading import whole_steps
-
-        steps, is_null = whole_steps(positions, len(self.listed))
+        steps, is_null = reading.whole_steps(positions, len(self.listed))
         return pa.array(self.listed).take(pa.array(steps, mask=is_null))
 
     def _place_of(self, value: Any, *, name: str, argument: str) -> int:
-        from spinney.columns.base import meant, shown
-
         if isinstance(value, (str, AnyReal)) and not isinstance(value, bool) and value in self._places:
             return self._places[value]
         hint = meant(value, self.listed)
@@ -537,10 +514,8 @@ class Category(Listed):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from spinney.columns.reading import is_string
-
         del bounds
-        if not is_string(kind):
+        if not reading.is_string(kind):
             return None
         return [
             'type = "category"',
@@ -548,9 +523,6 @@ class Category(Listed):
             '# other = "other"  # counts what is not listed as this value, instead of refusing it',
             '# if it names a row or a person: type = "identifier" and nothing else',
         ]
-
-    def __repr__(self) -> str:
-        return show(self)
 
 
 def _text(value: Any) -> str:

@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from spinney.columns.base import PLAIN, Spelling, option, show
+from spinney.columns.base import PLAIN, Spelling, option
 from spinney.columns.bounded import Bounded, Stepped, month_starts, parse_number
 from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Group, Physical
+else:
+    np, pa, pc, reading = lazily("numpy", "pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
 # ------------------------------------------------------------------------------------------------------------- calendar
@@ -34,7 +40,7 @@ MONDAY = date(2000, 1, 3)  # from which steps are counted where nothing else say
 _NUMERIC_DAY = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Calendar(Stepped):
     """A column whose values lie in a calendar."""
 
@@ -89,8 +95,6 @@ class Calendar(Stepped):
         """What is wrong with a moment that has, or lacks, an offset."""
 
     def _condition_number(self, value: Any, name: str) -> int | float:
-        import numpy as np
-
         if not isinstance(value, (str, date, np.datetime64)):
             raise self._wrong_type(value, name)
         if isinstance(value, np.datetime64) or getattr(value, "nanosecond", 0) != 0:
@@ -126,7 +130,7 @@ _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _UNSETTLED = "the values have a time zone, so their day is ambiguous; convert them to days"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Date(Calendar):
     """A calendar day between two days, both included: `Date("2020-01-01", "2020-12-31")`.
 
@@ -209,13 +213,9 @@ class Date(Calendar):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.date32()
 
     def _converter(self) -> Callable[[Any], Any]:
-        import numpy as np
-
         def day(value: Any) -> date:
             if isinstance(value, datetime):
                 if value.tzinfo is not None:
@@ -230,9 +230,7 @@ class Date(Calendar):
         return day
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.reading import dated_texts
-
-        return dated_texts(strings, self, spelling, _ISO, n_characters=10)
+        return reading.dated_texts(strings, self, spelling, _ISO, n_characters=10)
 
     @property
     def _spelling_remedy(self) -> str:
@@ -242,30 +240,21 @@ class Date(Calendar):
         return "it has a time zone, so its day is ambiguous; write days without times" if is_aware else None
 
     def _read(self, values: Any) -> Physical:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import one_array, only, with_mask, within_calendar
-
-        array = within_calendar(only((pa.types.is_date, pa.types.is_timestamp), one_array(values)))
+        array = reading.within_calendar(
+            reading.only((pa.types.is_date, pa.types.is_timestamp), reading.one_array(values))
+        )
         if pa.types.is_timestamp(array.type):
             if array.type.tz is not None:
                 raise InputError(_UNSETTLED)
             array = pc.floor_temporal(array, unit="day")
-        return with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
+        return reading.with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.reading import functions_of
-
         del kind
-        return functions_of(value).unix_date(value.cast("date")).cast("bigint")
+        return reading.functions_of(value).unix_date(value.cast("date")).cast("bigint")
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        import pyarrow as pa
-
-        from spinney.columns.reading import whole_array
-
-        return whole_array(positions, self).cast(pa.int32()).cast(pa.date32())
+        return reading.whole_array(positions, self).cast(pa.int32()).cast(pa.date32())
 
     def _as_declared(self, value: Any) -> Any:
         is_midnight = isinstance(value, datetime) and value.tzinfo is None and value.time() == time.min
@@ -276,11 +265,6 @@ class Date(Calendar):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
-        if not types.is_date(kind):
+        if not pa.types.is_date(kind):
             return None
         return ['type = "date"', *bounds("# low = 1900-01-01", "# high = 2099-12-31")]
-
-    def __repr__(self) -> str:
-        return show(self)

@@ -8,17 +8,22 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from spinney.columns.base import PLAIN, Spelling, show
+from spinney.columns.base import PLAIN, Spelling
 from spinney.columns.bounded import CLOCK_STEPS, Stepped, microseconds_of, month_starts, parse_seconds
 from spinney.columns.date import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
 from spinney.errors import InputError, SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Group, Physical
+else:
+    np, pa, reading = lazily("numpy", "pyarrow", "spinney.columns.reading")
 
 
 _EPOCH = datetime(1970, 1, 1)
@@ -29,7 +34,7 @@ _LOCAL_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]
 _ZONES_DIFFER = "the column and the schema do not agree on having a time zone"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Datetime(Calendar):
     """A date and time (timestamp) between two bounds, both included, to the microsecond.
 
@@ -162,13 +167,9 @@ class Datetime(Calendar):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.timestamp("us", self.timezone)
 
     def _converter(self) -> Callable[[Any], Any]:
-        import numpy as np
-
         is_aware = self.timezone is not None
 
         def moment_of(value: Any) -> datetime:
@@ -186,10 +187,8 @@ class Datetime(Calendar):
         return moment_of
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.reading import NEVER, dated_texts
-
-        pattern = _LOCAL_ISO if self.timezone is None else NEVER
-        return dated_texts(strings, self, spelling, pattern, n_characters=None)
+        pattern = _LOCAL_ISO if self.timezone is None else reading.NEVER
+        return reading.dated_texts(strings, self, spelling, pattern, n_characters=None)
 
     @property
     def _spelling_remedy(self) -> str:
@@ -207,20 +206,14 @@ class Datetime(Calendar):
         return None
 
     def _read(self, values: Any) -> Physical:
-        import pyarrow as pa
-
-        from spinney.columns.reading import one_array, only, with_mask, within_calendar
-
-        array = only((pa.types.is_timestamp,), one_array(values))
+        array = reading.only((pa.types.is_timestamp,), reading.one_array(values))
         if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (self.timezone is None):
             raise InputError(_ZONES_DIFFER)
-        return with_mask(within_calendar(array).cast(self._arrow_type, safe=False).cast(pa.int64()))
+        return reading.with_mask(reading.within_calendar(array).cast(self._arrow_type, safe=False).cast(pa.int64()))
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         """No time zone may move local times, so they are taken apart."""
-        from spinney.columns.reading import functions_of
-
-        functions = functions_of(value)
+        functions = reading.functions_of(value)
         if kind.typeName() == "timestamp":
             return functions.unix_micros(value)
         seconds = functions.extract(functions.lit("SECOND"), value)  # a decimal of six digits
@@ -234,9 +227,7 @@ class Datetime(Calendar):
     # ------------------------------------------------------------------------------------ writing and asking
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.reading import whole_array
-
-        return whole_array(positions, self).cast(self._arrow_type)
+        return reading.whole_array(positions, self).cast(self._arrow_type)
 
     def _as_declared(self, value: Any) -> Any:
         is_day = isinstance(value, date) and not isinstance(value, datetime)
@@ -251,15 +242,10 @@ class Datetime(Calendar):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
-        if not types.is_timestamp(kind):
+        if not pa.types.is_timestamp(kind):
             return None
         zone = [] if kind.tz is None else [f'timezone = "{_known_zone(kind.tz)}"']
         return ['type = "datetime"', *zone, *bounds("# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59")]
-
-    def __repr__(self) -> str:
-        return show(self)
 
 
 def _known_zone(zone: str) -> str:

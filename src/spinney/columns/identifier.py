@@ -13,22 +13,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from spinney.columns.base import PLAIN, AxisKind, Column, Spelling, check_characters, show
+from spinney.columns.base import PLAIN, AxisKind, Column, Spelling, check_characters
 from spinney.errors import InputError, SchemaError
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Group
+else:
+    np, pa, pc, reading = lazily("numpy", "pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
 # ------------------------------------------------------------------------------------------------------- unread columns
 # Columns whose values are never read: what they have in common is that most questions are never asked of them.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unread(Column):
     """A column of any type in the table, of which nothing but its name is looked at."""
 
@@ -45,8 +51,6 @@ class Unread(Column):
 
     @property
     def _csv_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.binary()  # nothing is made of it, so nothing can be wrong with it
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -64,7 +68,7 @@ class Unread(Column):
 _DIGITS, _MOST_DIGITS = 6, 18
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Identifier(Unread):
     """Names a row or a person: a customer number, an e-mail address. Its values are never read, and
     synthetic rows get new ones.
@@ -129,9 +133,6 @@ class Identifier(Unread):
         return 0 if self.prefix is None else len(self.prefix) + _MOST_DIGITS
 
     def _part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
-        import numpy as np
-        import pyarrow as pa
-
         numbers = np.arange(first + 1, first + len(positions) + 1)
         if self.prefix is None:
             return pa.array(numbers)
@@ -144,15 +145,12 @@ class Identifier(Unread):
         del kind, bounds
         return None
 
-    def __repr__(self) -> str:
-        return show(self)
-
 
 # --------------------------------------------------------------------------------------------------------------- ignore
 # Columns that are in the table and shall not be in the release.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ignore(Unread):
     """A column that is left out: its values are never read, and synthetic rows do not have it.
 
@@ -179,9 +177,6 @@ class Ignore(Unread):
         del kind, bounds
         return None
 
-    def __repr__(self) -> str:
-        return show(self)
-
     _to_positions = _to_arrow = Unread._refuse
 
 
@@ -198,14 +193,11 @@ _WHOLE_TYPES = ("byte", "short", "integer", "long", "decimal")
 
 def keys_differ(one: Any, other: Any) -> str:
     """What is said of keys of two Arrow types, in words, and what to do about it."""
-    import pyarrow as pa
-
-    from spinney.columns.reading import is_string
 
     def shown(kind: Any) -> str:
-        return "strings" if is_string(kind) else "whole numbers" if pa.types.is_integer(kind) else str(kind)
+        return "strings" if reading.is_string(kind) else "whole numbers" if pa.types.is_integer(kind) else str(kind)
 
-    hint = " (keys of CSV files are read as strings)" if is_string(one) or is_string(other) else ""
+    hint = " (keys of CSV files are read as strings)" if reading.is_string(one) or reading.is_string(other) else ""
     return f"keys of different types, {shown(one)} and {shown(other)}; convert one of them{hint}"
 
 
@@ -230,8 +222,6 @@ class Key(Identifier):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.string()
 
     @property
@@ -244,17 +234,10 @@ class Key(Identifier):
 
     @property
     def _csv_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.string()
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # noqa: ARG002
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import MISSING, among
-
-        return pc.if_else(among(strings, list(MISSING)), pa.scalar(None, pa.string()), strings)
+        return pc.if_else(reading.among(strings, list(reading.MISSING)), pa.scalar(None, pa.string()), strings)
 
     @property
     def _spelling_remedy(self) -> str:
@@ -279,12 +262,7 @@ class Key(Identifier):
 
 def key_array(values: Any) -> Any:
     """The keys of some rows as one Arrow array: of large strings, whole numbers or large bytes; null where missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from spinney.columns.reading import is_string, one_array
-
-    array = one_array(values)
+    array = reading.one_array(values)
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
@@ -294,7 +272,7 @@ def key_array(values: Any) -> Any:
     if pa.types.is_binary_view(kind):
         array = array.cast(pa.large_binary())
         kind = array.type
-    if is_string(kind):
+    if reading.is_string(kind):
         texts = array.cast(pa.large_string())
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):

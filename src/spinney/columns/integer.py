@@ -6,23 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import LARGEST_WHOLE, PLAIN, Spelling, show
+from spinney.columns.base import LARGEST_WHOLE, PLAIN, Spelling
 from spinney.columns.bounded import WITHOUT_SIGNS, Number, parse_number
 from spinney.errors import SchemaError
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Physical
+else:
+    pa, reading = lazily("pyarrow", "spinney.columns.reading")
 
 
 WHOLE_REMEDY = f"write whole numbers as 1234{WITHOUT_SIGNS}"
 WHOLE_CAST = 'for example with expr("try_cast(column AS bigint)")'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Integer(Number):
     """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there.
 
@@ -65,50 +70,34 @@ class Integer(Number):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.int64()
 
     def _converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.reading import whole
-
-        return whole
+        return reading.whole
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.reading import whole_texts
-
-        return whole_texts(strings, self, spelling)
+        return reading.whole_texts(strings, self, spelling)
 
     @property
     def _spelling_remedy(self) -> str:
         return WHOLE_REMEDY
 
     def _read(self, values: Any) -> Physical:
-        from spinney.columns.reading import whole_numbers, with_mask
-
-        return with_mask(whole_numbers(values))
+        return reading.with_mask(reading.whole_numbers(values))
 
     @property
     def _complaint(self) -> str:
-        from spinney.columns.reading import NOT_WHOLE
-
-        return NOT_WHOLE
+        return reading.NOT_WHOLE
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.reading import plain
-
-        return plain(value, kind)
+        return reading.plain(value, kind)
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.reading import whole_array
-
-        return whole_array(positions, self)
+        return reading.whole_array(positions, self)
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
-        if not types.is_integer(kind):
+        if not pa.types.is_integer(kind):
             return None
         return [
             'type = "integer"',
@@ -116,6 +105,3 @@ class Integer(Number):
             '# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]',
             '# if it names a row or a person: type = "identifier" and nothing else',
         ]
-
-    def __repr__(self) -> str:
-        return show(self)

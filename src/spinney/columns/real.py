@@ -8,18 +8,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import PLAIN, AxisKind, Spelling, show
+from spinney.columns.base import PLAIN, AxisKind, Spelling
 from spinney.columns.bounded import WITHOUT_SIGNS, Number, exact, parse_number
+from spinney.machine import lazily
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
-    from spinney.columns.reading import Physical, Reading
+    from spinney.columns import reading
+    from spinney.columns.reading import Reading
+else:
+    np, pa, pc, reading = lazily("numpy", "pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Real(Number):
     """A real number in [low, high]. Values outside are moved to the nearer bound.
 
@@ -65,8 +71,6 @@ class Real(Number):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.float64()
 
     @property
@@ -74,30 +78,20 @@ class Real(Number):
         return self._arrow_type
 
     def _converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.reading import real
-
-        return real
+        return reading.real
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import without_missing
-
         del spelling  # a CSV's numbers are read by Arrow, with the decimal mark that was stated
-        return pc.ascii_trim_whitespace(without_missing(strings, self)).cast(self._arrow_type)
+        return pc.ascii_trim_whitespace(reading.without_missing(strings, self)).cast(self._arrow_type)
 
     @property
     def _spelling_remedy(self) -> str:
         return f"write numbers as 1234.5{WITHOUT_SIGNS}"
 
-    def _read(self, values: Any) -> Physical:
-        from spinney.columns.reading import Physical, floats
-
-        return Physical(floats(values))
+    def _read(self, values: Any) -> reading.Physical:
+        return reading.Physical(reading.floats(values))
 
     def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        from spinney.columns import reading
-
         del place
         return reading.real_expression(value, dtype)
 
@@ -108,31 +102,22 @@ class Real(Number):
         return None
 
     def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        import numpy as np
-
         return np.clip(numbers, self.low, self.high)
 
     def _to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        from spinney.columns.reading import nearest_multiples
-
         values = self._to_positions(positions)
-        return values if self.multiple_of is None else nearest_multiples(values, self)
+        return values if self.multiple_of is None else reading.nearest_multiples(values, self)
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        import numpy as np
-        import pyarrow as pa
-
         return pa.array(self._to_floats(positions), mask=np.isnan(positions) if self.nullable else None)
 
     def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         """The high end is not in the leaf, unless there are steps."""
-        from spinney.columns.reading import nearest_multiples
-
         first, last = self._to_positions(low), self._to_positions(low + length)
         if self.multiple_of is not None:
             # Cells lie around multiples, and so do leaves: a quarter of a step leads inside.
-            first = nearest_multiples(low + self.multiple_of / 4, self)
-            last = nearest_multiples(low + length - self.multiple_of / 4, self)
+            first = reading.nearest_multiples(low + self.multiple_of / 4, self)
+            last = reading.nearest_multiples(low + length - self.multiple_of / 4, self)
         return list(zip(first.tolist(), last.tolist(), strict=True))
 
     def _drawn_range(self) -> tuple[float, float]:
@@ -140,11 +125,6 @@ class Real(Number):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
-        if not (types.is_floating(kind) or types.is_decimal(kind)):
+        if not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             return None
         return ['type = "real"', *bounds("# low = ", "# high = ")]
-
-    def __repr__(self) -> str:
-        return show(self)

@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import PLAIN, Spelling, show
+from spinney.columns.base import PLAIN, Spelling
 from spinney.columns.bounded import CLOCK_STEPS, Stepped, microseconds_of, parse_seconds
 from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from numpy.typing import NDArray
 
+    from spinney.columns import reading
     from spinney.columns.reading import Group, Physical
+else:
+    pa, pc, reading = lazily("pyarrow", "pyarrow.compute", "spinney.columns.reading")
 
 
 _DAY = 86_400_000_000
@@ -31,7 +37,7 @@ _LOOKS = "08:30 or 08:30:15.5"
 _DAY_DIRECTIVES = re.compile(r"%[aAbBcdDjmUuVwWxyYGz]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Time(Stepped):
     """A time of day between two times, both included, to the microsecond: `Time("08:00", "18:00")`.
 
@@ -119,33 +125,24 @@ class Time(Stepped):
 
     @property
     def _arrow_type(self) -> Any:
-        import pyarrow as pa
-
         return pa.time64("us")
 
     def _converter(self) -> Callable[[Any], Any]:
         return _time_of
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        import pyarrow.compute as pc
-
-        from spinney.columns.reading import parse_each, without_missing
-
         own = spelling.date_format
         if own is not None and _DAY_DIRECTIVES.search(own):
             own = None  # the format of the dates beside it
-        array = without_missing(strings, self)
+        array = reading.without_missing(strings, self)
         values = self._plain(array, is_own=own is not None)
         is_plain = pc.or_(values.is_valid(), array.is_null())
-        return parse_each(
+        return reading.parse_each(
             array, self, is_plain, values, _clock if own is None else lambda text: datetime.strptime(text, own).time()
         )
 
     def _plain(self, array: Any, *, is_own: bool) -> Any:
         """What Arrow can take apart: times in ISO form, unless another format was stated; null elsewhere."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if is_own:
             return pa.nulls(len(array), self._arrow_type)
         parts = pc.extract_regex(array, _PLAIN)
@@ -173,12 +170,8 @@ class Time(Stepped):
         return f"it is not a time of day like {_LOOKS}, from 00:00 to 23:59:59.999999"
 
     def _read(self, values: Any) -> Physical:
-        import pyarrow as pa
-
-        from spinney.columns.reading import one_array, only, with_mask
-
-        array = only((pa.types.is_time,), one_array(values))
-        found = with_mask(array.cast(self._arrow_type, safe=False).cast(pa.int64()))
+        array = reading.only((pa.types.is_time,), reading.one_array(values))
+        found = reading.with_mask(array.cast(self._arrow_type, safe=False).cast(pa.int64()))
         if ((found.values < 0) | (found.values >= _DAY)).any():  # which Arrow allows, and no clock has
             raise InputError(self._complaint)
         return found
@@ -189,10 +182,8 @@ class Time(Stepped):
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         """Strings, as everywhere else; what is none becomes a half, to be refused."""
-        from spinney.columns.reading import MISSING, functions_of
-
         del kind
-        functions = functions_of(value)
+        functions = reading.functions_of(value)
         text = value.cast("string")
         pattern = f"^{_BLANK}{re.sub('[?]P<[a-z]>', '', _CLOCK)}{_BLANK}$"
 
@@ -203,14 +194,12 @@ class Time(Stepped):
         missing = functions.lit(None).cast("decimal(20,1)")
         read = functions.when(text.rlike(pattern), total.cast("decimal(20,1)"))
         half = functions.lit(0.5).cast("decimal(20,1)")
-        return functions.when(text.isNull() | text.isin(*MISSING), missing).otherwise(read.otherwise(half))
+        return functions.when(text.isNull() | text.isin(*reading.MISSING), missing).otherwise(read.otherwise(half))
 
     # ------------------------------------------------------------------------------------ writing and asking
 
     def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.reading import whole_array
-
-        return whole_array(positions, self).cast(self._arrow_type)
+        return reading.whole_array(positions, self).cast(self._arrow_type)
 
     def _condition_number(self, value: Any, name: str) -> int | float:
         if not isinstance(value, (str, time)):
@@ -240,13 +229,8 @@ class Time(Stepped):
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from pyarrow import types
-
         del bounds  # which every clock has
-        return ['type = "time"', "# low = 00:00:00", "# high = 23:59:59.999999"] if types.is_time(kind) else None
-
-    def __repr__(self) -> str:
-        return show(self)
+        return ['type = "time"', "# low = 00:00:00", "# high = 23:59:59.999999"] if pa.types.is_time(kind) else None
 
 
 def _clock(text: str) -> time:

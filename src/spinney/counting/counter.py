@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import LifoQueue
 from threading import Condition, Lock
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from spinney.counting.counts import AxisCells, CellCounts, encode_rows, missing
 from spinney.counting.sorting import PART, Counts, RadixBuckets, counts_type, merge_counted
 from spinney.counting.spill import Counted, SpilledRuns, merge_runs
 from spinney.counting.states import stairs_before
-from spinney.errors import InputError
+from spinney.errors import InputError, NeverPickled, Sensitive
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import Cells, RootedRuler
@@ -41,7 +41,7 @@ from spinney.grid.ruler import Cells, RootedRuler
 # disk.
 
 
-class CellCounter:
+class CellCounter(Sensitive):
     """Counts of all rows so far.
 
     Args:
@@ -74,9 +74,6 @@ class CellCounter:
         self._turn = Condition()
         self._held: list[Counted] = []
         self._spilled: SpilledRuns | None = None
-
-    def __repr__(self) -> str:
-        return "CellCounter(sensitive)"
 
     def add(self, columns: list[AxisCells], start: int, stop: int) -> None:
         """Count rows start..stop of columns. Threads may do so at once."""
@@ -172,7 +169,7 @@ class CellCounter:
 # Vectors that threads add to at the same time, each to one of its own; in the end they are added up. SENSITIVE.
 
 
-class PartialSums:
+class PartialSums(Sensitive):
     """Vectors of equal length, at most so many, made when they are needed.
 
     Args:
@@ -185,9 +182,6 @@ class PartialSums:
         self._length, self._dtype, self._n_more, self._lock = length, dtype, max(1, most), Lock()
         self._free: LifoQueue[NDArray[Any]] = LifoQueue()
         self._all: list[NDArray[Any]] = []
-
-    def __repr__(self) -> str:
-        return "PartialSums(sensitive)"
 
     @contextmanager
     def one(self) -> Iterator[NDArray[Any]]:
@@ -292,7 +286,7 @@ class MarkFinder:
         _find_marks(cells, self._first, self._before, self._shift, places)
 
 
-class MarkCounter:
+class MarkCounter(Sensitive):
     """Numbers of rows from each mark up to the next, of all rows so far.
 
     Args:
@@ -304,9 +298,6 @@ class MarkCounter:
     def __init__(self, marks: Marks, *, n_rows: int, n_copies: int) -> None:
         self.marks = marks
         self._sums = PartialSums(len(marks), n_copies, counts_type(n_rows))
-
-    def __repr__(self) -> str:
-        return "MarkCounter(sensitive)"
 
     @property
     def lattice(self) -> Lattice:
@@ -378,7 +369,7 @@ _MOST_COPIES = 4
 _MOST_NODES, _ROWS_A_NODE = 1 << 20, 64
 
 
-class DenseCounter:
+class DenseCounter(Sensitive):
     """Counts of all rows so far.
 
     Args:
@@ -392,9 +383,6 @@ class DenseCounter:
         self._shift = _code_shift(lattice)
         n_cells = 1 << lattice.depth
         self._sums = PartialSums(n_cells, n_workers if n_cells <= _SMALL else 1, counts_type(n_rows))
-
-    def __repr__(self) -> str:
-        return "DenseCounter(sensitive)"
 
     def add(self, columns: list[AxisCells], start: int, stop: int) -> None:
         """Count rows start..stop of columns. Threads may do so at once."""
@@ -511,7 +499,7 @@ _FEW = 1 << 17
 _COPIES = 4
 
 
-class ValueCounts:
+class ValueCounts(NeverPickled):
     """Distinct values in ascending order, strings by their bytes, and how many rows have each. Null is not counted."""
 
     __slots__ = ("true_counts", "true_values")
@@ -520,14 +508,8 @@ class ValueCounts:
         self.true_values = true_values
         self.true_counts = true_counts
 
-    def __repr__(self) -> str:
-        return "ValueCounts(sensitive)"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("ValueCounts holds private values and is never pickled")
-
-
-class ValueCounter:
+class ValueCounter(Sensitive):
     """Adds up the values of a column; threads may add at the same time."""
 
     def __init__(self, name: str, *, memory_limit: int) -> None:
@@ -536,9 +518,6 @@ class ValueCounter:
         self._parts: list[pa.Table] = []
         self._n_merged = 0
         self._lock = Lock()
-
-    def __repr__(self) -> str:
-        return "ValueCounter(sensitive)"
 
     def add(self, values: Any) -> None:
         """Count an Arrow array of strings or of whole numbers."""

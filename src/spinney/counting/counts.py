@@ -8,7 +8,7 @@ Counts are the one form in which rows reach a mechanism, and the last one that i
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from spinney.counting.sorting import (
     rows_before,
     sort_rest,
 )
-from spinney.errors import InputError
+from spinney.errors import InputError, NeverPickled
 from spinney.grid.codes import Codes, Indices, add_axis, expand_axis, expansions, spread_tables
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import piece_table
@@ -212,7 +212,7 @@ class ColumnCounts(Protocol):
         """True numbers of rows in the cells before some cells."""
 
 
-class CellCounts:
+class CellCounts(NeverPickled):
     """Codes (n, n_words) in order, on a lattice, with true counts (n,). A node of a tree is a range of positions.
 
     Codes are either distinct cells with counts, or, where there are no counts, those of single rows. Rows are in order
@@ -295,12 +295,6 @@ class CellCounts:
         _codes_below(self.true_codes, codes, self._n_ordered, found)
         stop = np.where(is_inside, found, len(self))
         return stop if self.true_counts is None else self.rows_between(np.zeros_like(stop), stop)
-
-    def __repr__(self) -> str:
-        return "CellCounts(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("CellCounts holds private counts and is never pickled")
 
 
 @compiled

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.errors import Sensitive
 from spinney.grid.codes import Codes, Indices
 from spinney.machine import each, threads
 from spinney.progress import progress
@@ -212,7 +213,7 @@ def digit_bits(n_codes: int) -> int:
 # ----------------------------------------------------------------------------------------- scattering and concatenating
 
 
-class RadixBuckets:
+class RadixBuckets(Sensitive):
     """Codes whose first `n_before` bits are equal, scattered part by part. `n_codes` is how many there will be, about.
 
     Neighbouring buckets form a group, whose memory is given back as soon as they are concatenated.
@@ -224,9 +225,6 @@ class RadixBuckets:
         self._n_bits = min(_BUCKET_BITS, WORD_BITS - n_before)
         n_groups = 1 << min(_GROUP_BITS, self._n_bits) if n_words == 1 else 1
         self._groups = [_BucketGroup(n_codes // n_groups, n_words) for _ in range(n_groups)]
-
-    def __repr__(self) -> str:
-        return "RadixBuckets(sensitive)"
 
     @classmethod
     def of(cls, codes: Codes, n_before: int = 0) -> RadixBuckets:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.counting.sorting import Counts, first_above, merge_counted
-from spinney.errors import FileError, ParameterError, redacted
+from spinney.errors import FileError, ParameterError, Sensitive, redacted
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Lattice
 from spinney.machine import memory_quota
@@ -40,7 +40,7 @@ from spinney.machine import memory_quota
 _SPARE = 0.25
 
 
-class LevelFile:
+class LevelFile(Sensitive):
     """Blocks of states (n_columns, n_rows). Threads may write, or read, at once.
 
     Args:
@@ -56,9 +56,6 @@ class LevelFile:
         self._blocks: list[tuple[int, int]] = []  # where a block begins, and how many rows it has
         self._n_bytes = 0
         self.is_given_up = False
-
-    def __repr__(self) -> str:
-        return "LevelFile(sensitive)"
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
@@ -150,7 +147,7 @@ def default_memory_limit() -> int:
     return limit
 
 
-class SpilledRuns:
+class SpilledRuns(Sensitive):
     """Sorted runs, one after the other, in one file without a name, in `folder` or that for temporary files."""
 
     def __init__(self, n_words: int, count_type: np.dtype[Any], *, folder: str | None = None) -> None:
@@ -163,9 +160,6 @@ class SpilledRuns:
 
     def __len__(self) -> int:
         return len(self._lengths)
-
-    def __repr__(self) -> str:
-        return "SpilledRuns(sensitive)"
 
     def add(self, codes: Codes, counts: Counts) -> None:
         """Write a run."""

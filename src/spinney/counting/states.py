@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from spinney.compiled import compiled
 from spinney.counting.counts import AxisCells, CellCounts, encode_rows
 from spinney.counting.joint import Clique, Groups, TableRequest, TrueTable, group_table
 from spinney.counting.sorting import Counts, counts_type, merge_counted
-from spinney.errors import InputError
+from spinney.errors import InputError, NeverPickled, Sensitive
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Axis, Lattice
 from spinney.machine import each, n_threads
@@ -39,7 +39,7 @@ from spinney.machine import each, n_threads
 # may lie in one cell, within a batch and across batches: their numbers are added up.
 
 
-class GroupedCells:
+class GroupedCells(Sensitive):
     """Counts of all groups so far.
 
     Args:
@@ -53,9 +53,6 @@ class GroupedCells:
         self._codes: Codes = np.empty((0, lattice.n_words), dtype=np.uint64)
         self._counts: Counts = np.empty(0, dtype=self._counts_type)
         self.true_total = 0
-
-    def __repr__(self) -> str:
-        return "GroupedCells(sensitive)"
 
     def add(self, codes: Codes, true_counts: NDArray[np.int64]) -> None:
         """Count groups whose rows have these codes (n, n_words) and numbers (n,)."""
@@ -90,17 +87,11 @@ T = TypeVar("T")
 GAP_STEPS = 1 << 10
 
 
-class StateTables(ABC):
+class StateTables(NeverPickled, ABC):
     """Tables of the states of all rows under public cuts; `sizes` says how many states each column has."""
 
     def __init__(self, sizes: tuple[int, ...], n_rows: int) -> None:
         self.sizes, self.n_rows = sizes, n_rows
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds private rows or counts and is never pickled")
 
     def __enter__(self) -> Self:
         return self
@@ -172,16 +163,13 @@ class StateTables(ABC):
         return self.true_each(pairs, lambda _, table: table, groups=groups)
 
 
-class KeptTables:
+class KeptTables(Sensitive):
     """Tables that were counted, up to a number of cells, and those that follow from them. SENSITIVE."""
 
     def __init__(self, most_cells: int) -> None:
         self._tables: dict[Clique, TrueTable] = {}
         self._within: dict[Clique, Clique] = {}  # smaller ones, by the table that they are a sum of
         self._n_left = most_cells
-
-    def __repr__(self) -> str:
-        return "KeptTables(sensitive)"
 
     def __contains__(self, clique: Clique) -> bool:
         return clique in self._tables or clique in self._within
@@ -214,16 +202,13 @@ class KeptTables:
         self._within.clear()
 
 
-class KeptGroupTables:
+class KeptGroupTables(Sensitive):
     """Tables of groups of states that were counted, by the groups, up to a number of cells. SENSITIVE."""
 
     def __init__(self, most_cells: int) -> None:
         self._tables: dict[tuple[int, Clique], TrueTable] = {}
         self._groups: dict[int, Groups] = {}  # held, so that no other object gets their number
         self._n_left = most_cells
-
-    def __repr__(self) -> str:
-        return "KeptGroupTables(sensitive)"
 
     def keep(self, clique: Clique, groups: Groups, table: TrueTable) -> None:
         """Keep a copy of a table, if there is room."""
@@ -588,7 +573,7 @@ Units = NDArray[np.int64]
 Lines = Callable[[int], NDArray[Any]]  # the states of all rows in one variable, by its number
 
 
-class WeightedRows:
+class WeightedRows(NeverPickled):
     """Units of rows in the order of persons.
 
     Args:
@@ -601,12 +586,6 @@ class WeightedRows:
         if len(n_rows) * units >= 1 << 60:
             raise OverflowError("too many persons for exact sums of their units")
         self.true_units = np.repeat(units // np.maximum(n_rows, 1), n_rows)
-
-    def __repr__(self) -> str:
-        return "WeightedRows(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("WeightedRows holds private rows and is never pickled")
 
     def true_pieces(self, values: Physical, cut: Cut) -> Units:
         """How many units lie in each state of a public cut of one column."""

@@ -28,6 +28,7 @@ from spinney.columns.reading import Physical
 from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, WeightedRows
+from spinney.errors import Sensitive
 from spinney.forest.columns import NoisyColumn, all_leaves, noisy_cells, noisy_ranges
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.grid.axes import ColumnAxis, Parting
@@ -68,15 +69,12 @@ class ColumnLaw:
         return np.asarray(np.cumsum(self.shares) - self.shares / 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compared(Sensitive):
     """The states of two rows of some persons, in all columns (n_columns, n_persons). SENSITIVE."""
 
     first: NDArray[Any]
     second: NDArray[Any]
-
-    def __repr__(self) -> str:
-        return "Compared(sensitive)"
 
 
 def two_rows(states: NDArray[Any], starts: NDArray[np.int64], rng: np.random.Generator) -> Compared:
@@ -147,8 +145,8 @@ def _correlation(law: ColumnLaw, mean: float) -> float:
 Starts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldRows:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HeldRows(Sensitive):
     """The kept rows of one table as they are learnt, in the order of persons. SENSITIVE."""
 
     source: MemorySource
@@ -159,9 +157,6 @@ class HeldRows:
     def n_rows(self) -> NDArray[np.int64]:
         """How many rows every person has."""
         return np.diff(self.starts)
-
-    def __repr__(self) -> str:
-        return "HeldRows(sensitive)"
 
 
 def held_rows(gathered: GatheredRows, rows: RowsShape) -> tuple[HeldRows, dict[str, Any]]:

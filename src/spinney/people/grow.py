@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Integer
 from spinney.counting.states import StateRows, WeightedRows
+from spinney.errors import Sensitive
 from spinney.forest.columns import NoisyColumn, column_model
 from spinney.forest.design import Design
 from spinney.forest.grow import Forest, grow
@@ -180,8 +181,8 @@ class GrownPeople:
     rows: tuple[GrownRows, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Rows(Sensitive):
     """One table of rows on its way. SENSITIVE but for what was released."""
 
     design: RowsDesign
@@ -192,9 +193,6 @@ class _Rows:
     models: list[ColumnModel]
     masks: list[Mask]  # with evidence 0 for the place
     states: StateRows
-
-    def __repr__(self) -> str:
-        return "_Rows(sensitive)"
 
     def laws(self) -> list[ColumnLaw]:
         """The released laws of the columns' states."""

@@ -13,12 +13,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import Units, WeightedRows
+from spinney.errors import NeverPickled
 from spinney.forest.cliques import box_labels
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.crf import Field, FieldMeasurement, Mask, fit_field
@@ -32,7 +33,7 @@ from spinney.progress import progress
 # Tables of rows and of what they depend on, in units: all that a field of rows may be fitted to. SENSITIVE.
 
 
-class RowTables:
+class RowTables(NeverPickled):
     """The states of persons and of their rows, and exact tables of them.
 
     Args:
@@ -60,11 +61,6 @@ class RowTables:
         self._tables = FieldLayout(layout.own_sizes, layout.sizes, role, (), ())
         self._kept: dict[FieldClique, Units] = {}
 
-    def __repr__(self) -> str:
-        return "RowTables(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("RowTables holds private rows and is never pickled")
 
     def true_table(self, clique: FieldClique) -> Units:
         """How many units have each combination of states, in the clique's shape."""

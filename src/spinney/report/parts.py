@@ -21,7 +21,6 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.columns import Column
-from spinney.columns.base import show
 from spinney.files import full_version
 from spinney.forest.release.explain import REASONS, Explanation, explain, stages
 from spinney.forest.release.model import ForestRelease
@@ -92,7 +91,7 @@ def _column(name: str, column: Column, found: str | None) -> dict[str, Any]:
         "n_values": len(column.listed) or None,
         "listed": _values(column),
         "nullable": column.nullable,
-        "stated": show(column),
+        "stated": repr(column),
         "source": _source(column, found),
     }
 
@@ -101,7 +100,7 @@ def _source(column: Column, found: str | None) -> str:
     """Who says what the bounds and values of a column are."""
     if found is not None:
         return f"{found} {ESTIMATED}"
-    return "bounds read off the data" if "from-data" in show(column) else "stated"
+    return "bounds read off the data" if "from-data" in repr(column) else "stated"
 
 
 def _values(column: Column) -> str | None:

@@ -29,6 +29,7 @@ from spinney.columns.base import check_characters
 from spinney.documents import Lines, fragment
 from spinney.errors import SchemaError
 from spinney.files import write_whole
+from spinney.machine import lazily
 from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, listed_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, column_from_dict, parse_toml, read_schema_text
@@ -37,7 +38,11 @@ from spinney.schema.rules.sums import Sum
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
-    from spinney.columns.reading import Physical
+    import numpy as np
+
+    from spinney.columns import reading
+else:
+    np, reading = lazily("numpy", "spinney.columns.reading")
 
 
 # ------------------------------------------------------------------------------------------------------- notebook views
@@ -99,19 +104,16 @@ class Residual(Real):
     def _also_reads(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.parts)
 
-    def _combined(self, total: Physical, parts: Mapping[str, Physical]) -> Physical:
+    def _combined(self, total: reading.Physical, parts: Mapping[str, reading.Physical]) -> reading.Physical:
         """The residual of rows whose total and parts are these. SENSITIVE."""
-        import numpy as np
 
-        from spinney.columns.reading import Physical
-
-        def floats(found: Physical) -> Any:
+        def floats(found: reading.Physical) -> Any:
             values = np.asarray(found.values, dtype=np.float64)
             return values if found.is_null is None else np.where(found.is_null, np.nan, values)
 
         assert self.of is not None
         numbers = {name: floats(part) for name, part in parts.items()}
-        return Physical(np.asarray(self.of.difference(floats(total), numbers)))
+        return reading.Physical(np.asarray(self.of.difference(floats(total), numbers)))
 
 
 def parts_first(columns: Mapping[str, Column]) -> list[str]:

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney.errors import SchemaError, raise_alone
-from spinney.text import brief
 
 # --------------------------------------------------------------------------------------------------------------- shapes
 # Shapes as plain data: equal ones are equal objects, and tests of points and boxes are vectorised.
 #
 #     polygons   rings of (x, y) points; inside is by the even-odd rule, so a ring inside another is a hole
 #     mask       an array of booleans, one axis for each column, from low bound to high bound in equal steps
-
+from spinney.machine import lazily
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
+else:
+    (np,) = lazily("numpy")
 
 
 class Shape(ABC):
@@ -75,8 +77,6 @@ class Polygons(Shape):
         return 2
 
     def holds(self, points: Floats, bounds: Sequence[tuple[float, float]]) -> Flags:
-        import numpy as np
-
         del bounds
         start, stop = self._sides()
         is_inside = np.zeros(len(points), dtype=np.bool_)
@@ -91,8 +91,6 @@ class Polygons(Shape):
     def on_grid(
         self, edges: Sequence[Floats], centres: Sequence[Floats], bounds: Sequence[tuple[float, float]]
     ) -> tuple[Flags, Flags]:
-        import numpy as np
-
         del bounds
         start, stop = self._sides()
         low, high = np.minimum(start[:, 1], stop[:, 1]), np.maximum(start[:, 1], stop[:, 1])
@@ -119,8 +117,6 @@ class Polygons(Shape):
 
     def _sides(self) -> tuple[Floats, Floats]:
         """Where the sides of all rings begin and end (n_sides, 2)."""
-        import numpy as np
-
         rings = [np.array(ring, dtype=np.float64) for ring in self.rings]
         return np.concatenate(rings), np.concatenate([np.roll(ring, -1, axis=0) for ring in rings])
 
@@ -144,16 +140,12 @@ class Mask(Shape):
         return len(self.shape)
 
     def holds(self, points: Floats, bounds: Sequence[tuple[float, float]]) -> Flags:
-        import numpy as np
-
         at = [_cells_at(points[:, axis], *bounds[axis], n) for axis, n in enumerate(self.shape)]
         return np.asarray(self.array()[tuple(np.floor(place).astype(np.int64) for place in at)])
 
     def on_grid(
         self, edges: Sequence[Floats], centres: Sequence[Floats], bounds: Sequence[tuple[float, float]]
     ) -> tuple[Flags, Flags]:
-        import numpy as np
-
         array = self.array()
         middle = [
             np.floor(_cells_at(centres[axis], *bounds[axis], n)).astype(np.int64) for axis, n in enumerate(self.shape)
@@ -172,8 +164,6 @@ class Mask(Shape):
 
     def array(self) -> Flags:
         """The cells as an array."""
-        import numpy as np
-
         return np.asarray(np.frombuffer(self.cells, dtype=np.uint8).reshape(self.shape) != 0)
 
     def to_plain(self) -> Any:
@@ -185,8 +175,6 @@ class Mask(Shape):
 
 def _across(start: Floats, stop: Floats, passes: Flags, y: Floats) -> Floats:
     """Where sides (n_sides, 2) pass the heights y: x, of those that pass (n_sides, n)."""
-    import numpy as np
-
     rise = (stop - start)[:, 1, None]
     share = (y - start[:, 1, None]) / np.where(passes, rise, 1.0)
     return np.asarray(start[:, 0, None] + share * (stop - start)[:, 0, None])
@@ -194,8 +182,6 @@ def _across(start: Floats, stop: Floats, passes: Flags, y: Floats) -> Floats:
 
 def _at_height(start: Floats, stop: Floats, end: Floats, y: Floats) -> Floats:
     """Where sides are at one height each; of level ones, this end of them."""
-    import numpy as np
-
     rise = stop[:, 1] - start[:, 1]
     share = np.divide(y - start[:, 1], rise, out=np.zeros_like(rise), where=rise != 0)
     return np.where(rise != 0, start[:, 0] + share * (stop[:, 0] - start[:, 0]), end[:, 0])
@@ -209,8 +195,6 @@ def _rows_of_digits(array: Any) -> Any:
 
 def _cells_at(values: Floats, low: float, high: float, n: int) -> Floats:
     """Places of values in units of a mask's cells, within 0..n and, rounded down, below n."""
-    import numpy as np
-
     return np.clip((values - low) / (high - low) * n, 0, np.nextafter(n, 0))
 
 
@@ -300,8 +284,6 @@ def _content(path: Path, name: str) -> bytes:
 def _saved_array(content: bytes) -> Any:
     """The array of booleans in an .npy file, whose header is believed only as far as the file goes."""
     import io
-
-    import numpy as np
 
     file = io.BytesIO(content)
     try:
@@ -434,8 +416,6 @@ def _named(thing: Any) -> str:
 
 
 def _mask(array: Any) -> Mask:
-    import numpy as np
-
     if not 1 <= array.ndim <= 3 or not array.size:
         raise SchemaError(f"within: a mask of shape {array.shape} is not one of two or three dimensions")
     if array.size > MOST_MASK_CELLS:
@@ -445,7 +425,6 @@ def _mask(array: Any) -> Mask:
 
 def _digits(rows: Any) -> Any:
     """An array of booleans from nested lists of them, or from nested lists of strings of 0 and 1."""
-    import numpy as np
 
     def plain(part: Any, depth: int = 0) -> Any:
         if isinstance(part, str):

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spinney.columns.base import Spelling
-from spinney.errors import ParameterError
+from spinney.errors import ParameterError, Sensitive
 
 QUOTE = '"'
 # Encodings in which bytes of one row can change what those of the next one mean, and codecs that encode no text.
@@ -101,15 +101,12 @@ class CSV:
         return list(self.date_format.values()) if isinstance(self.date_format, Mapping) else [self.date_format]
 
 
-@dataclass(frozen=True, slots=True)
-class PipedCSV:
+@dataclass(frozen=True, slots=True, repr=False)
+class PipedCSV(Sensitive):
     """A CSV that came through a pipe: all of its bytes, since they can be read from there once only."""
 
     data: Any
     csv: CSV
-
-    def __repr__(self) -> str:
-        return "PipedCSV(sensitive)"
 
 
 def has_time(date_format: str) -> bool:

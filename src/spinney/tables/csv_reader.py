@@ -31,7 +31,7 @@ from spinney.columns.base import Spelling, option
 from spinney.columns.reading import MISSING, Physical
 from spinney.compiled import compiled
 from spinney.counting.counts import missing
-from spinney.errors import InputError, ParameterError, raise_alone
+from spinney.errors import InputError, ParameterError, Sensitive, raise_alone
 from spinney.schema.schema import Schema
 from spinney.tables.csv import CSV, PLAIN, QUOTE, has_time
 from spinney.tables.frames import Table, open_table
@@ -67,17 +67,14 @@ _NO_TEXT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+@dataclass(frozen=True, slots=True, repr=False)
+class Block(Sensitive):
     """Some whole lines of a CSV that hold one row each, blank lines aside."""
 
     text: bytes
     first_line: int
     n_rows: int
     n_blank: int
-
-    def __repr__(self) -> str:
-        return "Block(sensitive)"
 
     def line_numbers(self) -> LineNumbers:
         return LineNumbers(self.first_line, self._row_lines() if self.n_blank else None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spinney.columns.identifier import Key, keys_differ
 from spinney.counting.counts import MissingValueError
-from spinney.errors import InputError, raise_alone, redacted
+from spinney.errors import InputError, NeverPickled, raise_alone, redacted
 from spinney.progress import waiting
 from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.rules import First, PositionRule
@@ -36,20 +36,8 @@ _Numbers = NDArray[np.int64]
 _MOST_PERSONS = np.iinfo(np.int32).max
 
 
-class _Sensitive:
-    """What is neither shown nor written to a file."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is sensitive and is never written to a file")
-
-
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class GatheredRows(_Sensitive):
+class GatheredRows(NeverPickled):
     """The rows of one table that stay, sorted by person, then by position. SENSITIVE."""
 
     table: pa.Table  # the columns of `RowsShape.modelled`
@@ -63,7 +51,7 @@ class GatheredRows(_Sensitive):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class PersonTables(_Sensitive):
+class PersonTables(NeverPickled):
     """Persons, numbered in an order that says nothing, and their rows. SENSITIVE."""
 
     n_persons: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from spinney.counting.counter import ValueCounts
 from spinney.counting.counts import CellCounts, ColumnCounts, missing
 from spinney.counting.spill import default_memory_limit
 from spinney.counting.states import AnyCut, StateRows, StateTables
-from spinney.errors import InputError, redacted
+from spinney.errors import InputError, NeverPickled, Sensitive, redacted
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import RootedRuler
 from spinney.schema.rules import Rule
@@ -76,7 +76,7 @@ def ready(table: Table) -> Batch:
 _INT32 = np.iinfo(np.int32)
 
 
-class HeldRows:
+class HeldRows(NeverPickled):
     """The rows of a table, column by column. SENSITIVE.
 
     Args:
@@ -91,12 +91,6 @@ class HeldRows:
         self._values: dict[str, NDArray[Any]] = {}
         self._is_null: dict[str, NDArray[np.bool_]] = {}
         self._keys: list[tuple[int, Any]] = []  # where some rows begin, which may be none, and their keys
-
-    def __repr__(self) -> str:
-        return "HeldRows(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("HeldRows is sensitive and is never written to a file")
 
     @property
     def names(self) -> list[str]:
@@ -207,7 +201,7 @@ def _arrow(column: Column, values: NDArray[Any], mask: NDArray[np.bool_] | None)
 # A private table as a synthesizer sees it. An engine stands behind it, and all that engines do is count.
 
 
-class Source(ABC):
+class Source(Sensitive, ABC):
     """A table whose columns and types fit a schema. Its rows have not been looked at."""
 
     kind: FrameKind  # the kind of frame that synthetic rows come back in
@@ -298,15 +292,12 @@ class Source(ABC):
         """What `sums` gives for the states of all rows, where it adds up over parts of them. SENSITIVE."""
         return sums(self.state_rows(cuts))
 
-    def check_tables(self, n_columns: int, n_cells: int) -> None:  # noqa: B027  # held rows need no room for tables
+    def check_tables(self, n_columns: int, n_cells: int) -> None:  # held rows need no room for tables
         """Raise a ParameterError where tables of so many cells, of a table of so many columns, cannot be counted."""
 
     @abstractmethod
     def true_extremes(self, name: str) -> tuple[float, float]:
         """Smallest and largest physical value of a column. SENSITIVE: whoever calls this has branded the ledger."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sensitive)"
 
 
 def table_changed() -> InputError:

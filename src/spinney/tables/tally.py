@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Category, Column, Stepped
 from spinney.columns.reading import Physical, one_array
-from spinney.errors import InputError
+from spinney.errors import InputError, Sensitive
 from spinney.schema.rules import PositionRule, Rule
 from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
@@ -33,8 +33,8 @@ OFF_STEP = 1e-3
 FARTHEST_STEP = 2.0**40
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tally(Sensitive):
     """What some rows hold in one column. SENSITIVE."""
 
     n_rows: int = 0
@@ -63,12 +63,9 @@ class Tally:
             ends=(min(low for low, _ in ends), max(high for _, high in ends)) if ends else None,
         )
 
-    def __repr__(self) -> str:
-        return "Tally(sensitive)"
 
-
-@dataclass(slots=True)
-class Tallies:
+@dataclass(slots=True, repr=False)
+class Tallies(Sensitive):
     """Tallies of several columns, and how many rows break each rule. SENSITIVE."""
 
     columns: dict[str, Tally] = field(default_factory=dict)
@@ -79,9 +76,6 @@ class Tallies:
             self.columns[name] = self.columns.get(name, Tally()) + tally
         for rule, n_rows in other.n_broken.items():
             self.n_broken[rule] += n_rows
-
-    def __repr__(self) -> str:
-        return "Tallies(sensitive)"
 
 
 def rules_among(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:

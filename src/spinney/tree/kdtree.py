@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError, ParameterError, Sensitive
 from spinney.grid.codes import Codes, Indices, possible_nodes
 from spinney.grid.lattice import Lattice
 from spinney.privacy.entropy import Entropy, brand_unless_system
@@ -148,17 +148,14 @@ class EmptySpace:
 MAX_EMPTY_BINS = 2.0**25
 
 
-@dataclass(slots=True)
-class _Growth:
+@dataclass(slots=True, repr=False)
+class _Growth(Sensitive):
     """Sensitive intermediate state: true leaves and the roots of empty subtrees."""
 
     leaf_codes: list[Codes] = field(default_factory=list)
     leaf_depths: list[NDArray[np.int64]] = field(default_factory=list)
     leaf_counts: list[NDArray[np.int64]] = field(default_factory=list)
     empty_roots: dict[int, Codes] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return "_Growth(sensitive)"
 
 
 def check_size(plan: SplitPlan) -> None:

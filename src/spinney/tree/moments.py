@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.sorting import Counts
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError, ParameterError, Sensitive
 from spinney.grid.codes import Codes, Indices, bit_worths, byte_tables, count_bits, possible_nodes, split_axes
 from spinney.grid.lattice import Lattice
 from spinney.machine import each, n_threads, threads
@@ -42,17 +42,14 @@ MAX_LEAVES = 2.0**22
 QUANTUM = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Leaves:
+@dataclass(frozen=True, slots=True, repr=False)
+class Leaves(Sensitive):
     """Leaves of the tree in the order of making. `start` and `stop` are sensitive."""
 
     codes: Codes
     depths: Indices
     start: Indices
     stop: Indices
-
-    def __repr__(self) -> str:
-        return "Leaves(sensitive)"
 
 
 def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:

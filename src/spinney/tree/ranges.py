@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinney.counting.counts import CellCounts, ColumnCounts
+from spinney.errors import Sensitive
 from spinney.grid.axes import PlaceAxis
 from spinney.grid.codes import Codes, Indices
 from spinney.grid.raster import Flags
@@ -33,20 +34,17 @@ from spinney.tree.plan import SplitPlan
 # (kdtree.proof.md, places). The shape of the tree is all that is released of it.
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+@dataclass(frozen=True, slots=True, repr=False)
+class Regions(Sensitive):
     """Leaves in the order of their codes, which are public, with true numbers of rows, which are not."""
 
     codes: Codes
     depths: Indices
     true_counts: Indices
 
-    def __repr__(self) -> str:
-        return "Regions(sensitive)"
 
-
-@dataclass(slots=True)
-class _Nodes:
+@dataclass(slots=True, repr=False)
+class _Nodes(Sensitive):
     """Nodes of one depth: codes, rows as ranges of positions, and how many decisions lie above them. SENSITIVE."""
 
     codes: Codes
@@ -56,9 +54,6 @@ class _Nodes:
 
     def __getitem__(self, chosen: Indices) -> _Nodes:
         return _Nodes(self.codes[chosen], self.start[chosen], self.stop[chosen], self.levels[chosen])
-
-    def __repr__(self) -> str:
-        return "_Nodes(sensitive)"
 
 
 def grow_regions(counts: CellCounts, axis: PlaceAxis, plan: SplitPlan, entropy: Entropy) -> Regions:
@@ -123,8 +118,8 @@ def _is_given(axis: PlaceAxis, codes: Codes, depth: int, n_fixed: int) -> Flags:
 # the same noise and the same decay, and the proof is the same (kdtree.proof.md, rulers).
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranges(Sensitive):
     """Ranges of cells in ascending order, which are public, with true numbers of rows, which are not.
 
     A spike is a few cells in which rows may pile up: at the beginning of every range, and the last cell of the axis
@@ -136,9 +131,6 @@ class Ranges:
     true_counts: Cells
     spikes: Cells  # (2, n): where they begin and end; those of ranges in order, then the last cell
     true_spikes: Cells
-
-    def __repr__(self) -> str:
-        return "Ranges(sensitive)"
 
 
 def grow_ranges(

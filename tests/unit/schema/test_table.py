@@ -182,6 +182,8 @@ def test_columns_awaiting_bounds():
 def test_views_of_a_schema_are_made_once():
     """What follows from a schema is made on first use; one without rules, places and identifiers is its own view."""
     ruled = sp.Schema({"a": sp.Integer(0, 9), "b": sp.Integer(0, 9)}, rules=[sp.AtMost("a", "b")])
-    assert ruled._modelled is ruled._modelled and ruled._derivations is ruled._derivations
+    assert ruled._modelled is ruled._modelled
+    assert ruled._derivations is ruled._derivations
     plain = sp.Schema({"a": sp.Integer(0, 9)})
-    assert plain._modelled is plain and plain._as_read is plain
+    assert plain._modelled is plain
+    assert plain._as_read is plain

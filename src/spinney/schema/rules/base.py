@@ -22,12 +22,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from spinney.columns import Bounded, Category, Column
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
+from spinney.machine import lazily
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+else:
+    (np,) = lazily("numpy")
 
 
 # ---------------------------------------------------------------------------------------------------- stated conditions
@@ -167,8 +170,6 @@ class ValueSet:
 
     def holds(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
         """Which physical numbers are in the set; NaN is null."""
-        import numpy as np
-
         ends = np.array(self.ranges, dtype=numbers.dtype if numbers.dtype.kind == "i" else np.float64).reshape(-1, 2)
         place = np.searchsorted(ends[:, 0], numbers, side="right") - 1
         inside = (place >= 0) & (numbers <= ends[np.maximum(place, 0), 1]) if len(ends) else np.zeros(len(numbers), "?")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from spinney.columns import KINDS, Column
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
+from spinney.machine import lazily
 from spinney.schema.rules.base import (
     Clause,
     Columns,
@@ -32,7 +33,10 @@ from spinney.schema.rules.base import (
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    (np,) = lazily("numpy")
 
 
 # -------------------------------------------------------------------------------------------------------------- at most
@@ -78,8 +82,6 @@ class AtMost(Rule):
             raise SchemaError(f"AtMost: one of {self.column!r} and {self.other!r} has a time zone; give both one")
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:  # noqa: ARG002
-        import numpy as np
-
         smaller, larger = rows[self.column], rows[self.other]
         return np.asarray((smaller <= larger) | np.isnan(smaller) | np.isnan(larger))
 
@@ -172,8 +174,6 @@ class EmptyWhen(Rule):
         ]
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
-        import numpy as np
-
         is_said = self.says(schema[self.other]).holds(rows[self.other])
         return np.asarray(np.isnan(rows[self.column]) == is_said)
 
@@ -244,8 +244,6 @@ class Implies(Rule):
         return [unless | {name: stated} for name, stated in self._sets(self.then, columns).items()]
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
-        import numpy as np
-
         inside = {name: np.clip(rows[name], *universe(schema[name])) for name in self.columns}  # as they are counted
         met = [stated.holds(inside[name]) for name, stated in self._sets(self.when, schema).items()]
         kept = [stated.holds(inside[name]) for name, stated in self._sets(self.then, schema).items()]

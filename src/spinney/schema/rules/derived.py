@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spinney.columns import Bounded, Category, Column, Integer, Number
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError, raise_alone
+from spinney.machine import lazily
 from spinney.schema.rules.base import (
     Columns,
     Derivation,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+else:
+    (np,) = lazily("numpy")
 
 
 # Whole numbers of use have no more digits than this.
@@ -264,8 +267,6 @@ class Derived(Derivation):
 
     def numbers(self, sources: list[NDArray[Any]], columns: Columns) -> NDArray[np.float64]:
         """The column's physical numbers where those of its sources are these; NaN is null."""
-        import numpy as np
-
         is_null = np.logical_or.reduce([np.isnan(numbers) for numbers in sources])
         null = np.nan if self.null is None else self._number(self.null, columns[self.column])
         if self.cuts is not None:
@@ -290,8 +291,6 @@ class Derived(Derivation):
         return np.where(is_null, null, found)
 
     def compute(self, arrays: Mapping[str, pa.Array], columns: Columns, drawn: pa.Array | None) -> pa.Array:
-        import numpy as np
-
         del drawn
         sources = []
         for name in self.sources:
@@ -302,8 +301,6 @@ class Derived(Derivation):
         return column._to_arrow(column._to_positions(self.numbers(sources, columns)))
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
-        import numpy as np
-
         expected = self.numbers([rows[name] for name in self.sources], schema)
         return np.asarray((expected == rows[self.column]) | (np.isnan(expected) & np.isnan(rows[self.column])))
 

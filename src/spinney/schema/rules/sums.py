@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column, Integer, Number, Real, exact
 from spinney.errors import SchemaError
+from spinney.machine import lazily
 from spinney.schema.plain import column_from_dict
 from spinney.schema.rules.base import Columns, Derivation, ValueSet, check_name
 from spinney.text import brief
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+else:
+    np, pa = lazily("numpy", "pyarrow")
 
 
 # Sums of so many steps are counted without overflow.
@@ -204,9 +207,6 @@ class Sum(Derivation):
     # -------------------------------------------------------------------------------------------------------- rows
 
     def compute(self, arrays: Mapping[str, pa.Array], columns: Columns, drawn: pa.Array | None) -> pa.Array:
-        import numpy as np
-        import pyarrow as pa
-
         terms = [(arrays[name], weight, columns[name]) for name, weight in self.weights.items()]
         if drawn is not None and self.residual is not None:
             terms.append((drawn, Fraction(1), self.residual))
@@ -242,8 +242,6 @@ class Sum(Derivation):
         return low - slack, high + slack, _ROUND_OFF
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
-        import numpy as np
-
         total = rows[self.column]
         gap = self.difference(total, rows)
         low, high, part = self.allowed(schema)
@@ -278,15 +276,11 @@ class Sum(Derivation):
 
 
 def _floats(array: pa.Array) -> NDArray[np.float64]:
-    import numpy as np
-
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _steps(array: pa.Array, column: Column, spacing: Fraction) -> NDArray[np.int64]:
     """Values as whole numbers of their own step; 0 for null."""
-    import numpy as np
-
     if column.is_whole:
         return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64) // int(spacing)
     values = _floats(array)

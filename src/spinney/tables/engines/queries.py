@@ -27,7 +27,7 @@ from spinney.columns.identifier import Key
 from spinney.columns.reading import Physical, Reading
 from spinney.counting.counts import CellCounts, missing
 from spinney.counting.states import AnyCut, Cut, RegionCut, StateRows
-from spinney.errors import InputError
+from spinney.errors import InputError, Sensitive
 from spinney.grid.codes import interleave
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import Pieces, piece_table
@@ -308,7 +308,7 @@ def plain(index: int) -> str:
     return f"c{index}"
 
 
-class Rows:
+class Rows(Sensitive):
     """A lazy frame under a schema. Its columns are called `plain(0)`, ...; days and moments are whole numbers."""
 
     def __init__(
@@ -320,9 +320,6 @@ class Rows:
         # Columns keep the numbers that they were opened with, whichever of them are looked at.
         self._index = {name: place if index is None else index[name] for place, name in enumerate(schema)}
         self._dtypes = frame.collect_schema()
-
-    def __repr__(self) -> str:
-        return "Rows(sensitive)"
 
     def with_schema(self, schema: Schema) -> Rows:
         return Rows(self._frame, schema, self._small_frame, self._index)

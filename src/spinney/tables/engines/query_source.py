@@ -29,6 +29,7 @@ from spinney.counting.joint import TableRequest
 from spinney.counting.sorting import counts_type
 from spinney.counting.spill import SpilledRuns, merge_runs
 from spinney.counting.states import AnyCut, StateRows, StateTables, states_array
+from spinney.errors import Sensitive
 from spinney.grid.lattice import Lattice
 from spinney.progress import progress
 from spinney.schema.rules import Rule
@@ -55,17 +56,14 @@ from spinney.tables.tally import Tallies, rules_among
 Run = Callable[[Any, str], pa.Table]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+@dataclass(frozen=True, slots=True, repr=False)
+class Part(Sensitive):
     """Neighbouring buckets, and what the checksums say of them. SENSITIVE."""
 
     first: int
     last: int
     n_cells: int
     hash: int
-
-    def __repr__(self) -> str:
-        return "Part(sensitive)"
 
 
 class KeptCells(Protocol):
@@ -81,7 +79,7 @@ class KeptCells(Protocol):
         """Have the engine forget the cells."""
 
 
-class PersistedCells:
+class PersistedCells(Sensitive):
     """Cells of one lattice, or of several (by `which`), that Spark keeps until `close`. SENSITIVE."""
 
     def __init__(self, answer: Any, *, n_buckets: int, functions: Any, run: Run) -> None:
@@ -101,9 +99,6 @@ class PersistedCells:
             .sortWithinPartitions("b")
             .persist()
         )
-
-    def __repr__(self) -> str:
-        return "PersistedCells(sensitive)"
 
     def checksums(self) -> BucketChecksums:
         """What is in each bucket. The first job: it counts the cells, and Spark keeps them from then on."""
@@ -133,7 +128,7 @@ class PersistedCells:
             self._kept.unpersist()
 
 
-class BucketChecksums:
+class BucketChecksums(Sensitive):
     """Of every bucket: cells, rows, the hash, and the fault that a row without a cell has left. SENSITIVE."""
 
     def __init__(
@@ -148,9 +143,6 @@ class BucketChecksums:
         self._n_buckets, self._bucket = n_buckets, bucket
         self._n_cells, self._n_rows, self._hashes = n_cells, n_rows, hashes
         self.faults = faults
-
-    def __repr__(self) -> str:
-        return "BucketChecksums(sensitive)"
 
     def n_rows(self, which: int) -> int:
         """Rows on a lattice."""

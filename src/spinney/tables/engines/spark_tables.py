@@ -26,6 +26,7 @@ from spinney.counting.counter import Marks, counts_of_vector
 from spinney.counting.joint import LAYOUT, TableRequest
 from spinney.counting.sorting import counts_type
 from spinney.counting.states import AnyCut, Cut, states_array
+from spinney.errors import Sensitive
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.ruler import RootedRuler
 from spinney.tables.engines.queries import bits_of_cut, packed_layout
@@ -165,7 +166,7 @@ def column_vectors(
     return dict(sorted(found.items()))
 
 
-class SparkColumns:
+class SparkColumns(Sensitive):
     """Counts columns, all of them in one job. SENSITIVE.
 
     Args:
@@ -179,9 +180,6 @@ class SparkColumns:
         self, cells_of: CellsOf, run: Run, refuse_faults: Callable[[NDArray[np.int64]], None], *, n_rows: int
     ) -> None:
         self._cells_of, self._run, self._refuse_faults, self._n_rows = cells_of, run, refuse_faults, n_rows
-
-    def __repr__(self) -> str:
-        return "SparkColumns(sensitive)"
 
     def count(self, vectors: ColumnVectors) -> list[NDArray[Any]]:
         """The numbers of all columns, each of which must be of all rows."""
@@ -347,7 +345,7 @@ def _sending() -> Callable[[dict[int, Any], int], Batches]:
 _LOOKUP_CELLS = 1 << 16
 
 
-class SparkPasses:
+class SparkPasses(Sensitive):
     """Counts tables over a frame of states, a job for each pass. SENSITIVE.
 
     Args:
@@ -366,9 +364,6 @@ class SparkPasses:
             types = ", ".join(f"s{which} {kind}" for which in range(len(cuts)))
             self._states = self._kept = cells.mapInArrow(self._find, types).persist()
         self._n_passes = 0
-
-    def __repr__(self) -> str:
-        return "SparkPasses(sensitive)"
 
     def count(self, request: TableRequest) -> NDArray[np.int64]:
         """The vector of what is asked for, of all rows."""

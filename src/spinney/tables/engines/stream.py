@@ -21,7 +21,7 @@ from contextlib import closing
 from copy import copy
 from itertools import combinations
 from threading import Lock
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ from spinney.counting.states import (
     StateTables,
     states_array,
 )
-from spinney.errors import FileError, ParameterError, raise_alone
+from spinney.errors import FileError, NeverPickled, ParameterError, Sensitive, raise_alone
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import Cells, RootedRuler
 from spinney.machine import n_threads, threads
@@ -73,7 +73,7 @@ from spinney.tables.tally import Tallies, tally_table
 EachBatch = Callable[[Sequence[str], str, Callable[[int, Table], None]], None]
 
 
-class BatchPasses:
+class BatchPasses(Sensitive):
     """Counts tables of states, a pass at a time. SENSITIVE.
 
     Args:
@@ -101,9 +101,6 @@ class BatchPasses:
         dtype = states_array(cuts, 0).true_states.dtype
         self._finders = [StateFinder(cut, dtype) for cut in cuts]
         self._n_passes = 0
-
-    def __repr__(self) -> str:
-        return "BatchPasses(sensitive)"
 
     def count(self, request: TableRequest) -> NDArray[np.int64]:
         """The vector of what is asked for, of all rows."""
@@ -356,7 +353,7 @@ class CountedStates(StateTables):
 ReadInside = Callable[[NDArray[np.bool_], int], CellCounts]
 
 
-class RuledCounts:
+class RuledCounts(NeverPickled):
     """Answers of one column.
 
     Args:
@@ -420,12 +417,6 @@ class RuledCounts:
             raise table_changed()
         self._inside = inside
 
-    def __repr__(self) -> str:
-        return "RuledCounts(sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("RuledCounts holds private counts and is never pickled")
-
 
 # -------------------------------------------------------------------------------------------------- passes over columns
 # Columns by themselves, counted while a table comes in batches: their cells, or the rows between marks of a ruler.
@@ -438,7 +429,7 @@ class RuledCounts:
 _AGAIN_PART = 4
 
 
-class ColumnPasses:
+class ColumnPasses(Sensitive):
     """Counts columns, all of them in one pass. SENSITIVE.
 
     Args:
@@ -454,9 +445,6 @@ class ColumnPasses:
     ) -> None:
         self._each_batch, self._n_rows, self._n_workers = each_batch, n_rows, n_workers
         self._memory_limit, self._spill_folder = memory_limit, spill_folder
-
-    def __repr__(self) -> str:
-        return "ColumnPasses(sensitive)"
 
     def cells(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
         """True counts of every occupied cell, of one lattice after the other."""
