@@ -88,18 +88,13 @@ class Boolean(Listed):
     _axis_kind: ClassVar[AxisKind] = "integer"
     _describes: ClassVar[frozenset[Group]] = frozenset({"boolean"})
     _spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS boolean)")'
-
-    @property
-    def listed(self) -> tuple[Any, ...]:
-        return (False, True)
-
-    @property
-    def _accepts(self) -> frozenset[Group]:
-        return frozenset({"float", "whole", "boolean"})
-
-    @property
-    def _fits_array(self) -> bool:
-        return True
+    listed: ClassVar[tuple[Any, ...]] = (False, True)
+    _accepts: ClassVar[frozenset[Group]] = frozenset({"float", "whole", "boolean"})
+    _fits_array: ClassVar[bool] = True
+    _spelling_remedy: ClassVar[str] = (
+        "write true or false, or convert the column first (pandas: .map({'yes': True, 'no': False}))"
+    )
+    _complaint: ClassVar[str] = _NOT_A_BOOLEAN
 
     @property
     def _arrow_type(self) -> Any:
@@ -126,10 +121,6 @@ class Boolean(Listed):
             raise InputError(_NOT_A_BOOLEAN)
         return pc.if_else(present.is_null(), pa.scalar(None, pa.bool_()), is_true)
 
-    @property
-    def _spelling_remedy(self) -> str:
-        return "write true or false, or convert the column first (pandas: .map({'yes': True, 'no': False}))"
-
     def _cause(self, text: str, spelling: Spelling) -> str:
         del text, spelling
         return "it is neither true nor false; write true and false, or 1 and 0"
@@ -148,10 +139,6 @@ class Boolean(Listed):
         found = reading.whole_expression(value, dtype)
         is_odd = (found.number != 0) & (found.number != 1)
         return reading.Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
-
-    @property
-    def _complaint(self) -> str:
-        return _NOT_A_BOOLEAN
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         return reading.plain(value, kind)

@@ -384,6 +384,8 @@ class Number(Stepped):
     _compared_as: ClassVar[str | None] = "numbers"
     _spans_decades: ClassVar[bool] = True
     _largest: ClassVar[Any]  # no bound is beyond this, or below its negative
+    _accepts: ClassVar[frozenset[Group]] = frozenset({"float", "whole"})
+    _fits_array: ClassVar[bool] = True
 
     def _parse_step(self, value: Any) -> Any:
         kind, step = type(self).__name__, self.parse(value, "multiple_of")
@@ -395,14 +397,6 @@ class Number(Stepped):
     @property
     def _span(self) -> tuple[Any, Any]:
         return -self._largest, self._largest
-
-    @property
-    def _accepts(self) -> frozenset[Group]:
-        return frozenset({"float", "whole"})
-
-    @property
-    def _fits_array(self) -> bool:
-        return True
 
     def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         """Few rows near 0 do not stand out from the noise: a low end that is small beside the high one is moved to 0.

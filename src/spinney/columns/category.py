@@ -295,6 +295,7 @@ class Category(Listed):
     type_name: ClassVar[str] = "category"
     _axis_kind: ClassVar[AxisKind] = "category"
     _spark_cast: ClassVar[str] = WHOLE_CAST
+    _spelling_remedy: ClassVar[str] = WHOLE_REMEDY
 
     values: tuple[str, ...] | tuple[int, ...] | Literal["private"] = ()
     other: str | int | None = field(default=None, kw_only=True)
@@ -414,10 +415,6 @@ class Category(Listed):
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         return reading.without_missing(strings, self) if self.is_text else reading.whole_texts(strings, self, spelling)
-
-    @property
-    def _spelling_remedy(self) -> str:
-        return WHOLE_REMEDY
 
     def _cause(self, text: str, spelling: Spelling) -> str:
         if not self.is_text:

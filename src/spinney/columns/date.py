@@ -45,10 +45,7 @@ class Calendar(Stepped):
     """A column whose values lie in a calendar."""
 
     _reach: ClassVar[str] = "the years 1 to 9999"
-
-    @property
-    def _fits_array(self) -> bool:
-        return False
+    _fits_array: ClassVar[bool] = False
 
     def _remedy(self, group: Group) -> str | None:
         if group in ("float", "whole"):
@@ -156,6 +153,11 @@ class Date(Calendar):
     _round_steps: ClassVar[tuple[int, ...]] = (7, 1)
     _most_decimals: ClassVar[tuple[int, int]] = (0, 0)
     _spark_cast: ClassVar[str] = "for example with to_date(column, format)"
+    _span: ClassVar[tuple[Any, Any]] = EARLIEST_DAY, LATEST_DAY
+    _accepts: ClassVar[frozenset[Group]] = frozenset({"date", "datetime"})
+    _spelling_remedy: ClassVar[str] = (
+        "write days as YYYY-MM-DD, or convert the column first (pandas: pd.to_datetime(..., format=...))"
+    )
 
     def parse(self, value: Any, name: str) -> date:
         if isinstance(value, str):
@@ -172,10 +174,6 @@ class Date(Calendar):
 
     def logical(self, number: Any) -> date:
         return _EPOCH_DAY + timedelta(days=int(number))
-
-    @property
-    def _span(self) -> tuple[Any, Any]:
-        return EARLIEST_DAY, LATEST_DAY
 
     def _parse_step(self, value: Any) -> Any:
         step = parse_number(value, "multiple_of", int, "Date")
@@ -202,10 +200,6 @@ class Date(Calendar):
             high = max(low, self.parse(high, "high"))
         return Bounded._with_bounds(self, low, high)
 
-    @property
-    def _accepts(self) -> frozenset[Group]:
-        return frozenset({"date", "datetime"})
-
     def _remedy(self, group: Group) -> str | None:
         if group == "zoned datetime":
             return "convert the column to days of one zone first (pandas: .dt.tz_localize(None))"
@@ -231,10 +225,6 @@ class Date(Calendar):
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         return reading.dated_texts(strings, self, spelling, _ISO, n_characters=10)
-
-    @property
-    def _spelling_remedy(self) -> str:
-        return "write days as YYYY-MM-DD, or convert the column first (pandas: pd.to_datetime(..., format=...))"
 
     def _zone_mismatch(self, *, is_aware: bool) -> str | None:
         return "it has a time zone, so its day is ambiguous; write days without times" if is_aware else None

@@ -67,6 +67,9 @@ class Datetime(Calendar):
     _spark_cast: ClassVar[str] = (
         "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"
     )
+    # A day inside the ends of the calendar, so that no time zone leads out of it.
+    _span: ClassVar[tuple[Any, Any]] = (EARLIEST_DAY + 1) * _DAY, (LATEST_DAY - 1) * _DAY
+    _drawn_scale: ClassVar[float] = 1 / _DAY
 
     timezone: str | None = field(default=None, kw_only=True)
 
@@ -120,11 +123,6 @@ class Datetime(Calendar):
         """A bound in a zone is kept in UTC, where no hour comes twice."""
         moment = self.logical(number)
         return moment if moment.tzinfo is None else moment.astimezone(UTC)
-
-    @property
-    def _span(self) -> tuple[Any, Any]:
-        # A day inside the ends of the calendar, so that no time zone leads out of it.
-        return (EARLIEST_DAY + 1) * _DAY, (LATEST_DAY - 1) * _DAY
 
     def _parse_step(self, value: Any) -> Any:
         return parse_seconds(value, "Datetime")
@@ -232,10 +230,6 @@ class Datetime(Calendar):
     def _as_declared(self, value: Any) -> Any:
         is_day = isinstance(value, date) and not isinstance(value, datetime)
         return datetime.combine(value, time.min) if is_day else value
-
-    @property
-    def _drawn_scale(self) -> float:
-        return 1 / _DAY
 
     def _set_ticks(self, axis: Any) -> None:
         self._ticks_of_dates(axis, self.timezone)

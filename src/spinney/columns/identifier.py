@@ -166,10 +166,7 @@ class Ignore(Unread):
     _is_drawn: ClassVar[bool] = False
     _spark_cast: ClassVar[str] = "which a column that is ignored does not need"
     _why_never_null: ClassVar[str] = "the values are not looked at"
-
-    @property
-    def _fits_array(self) -> bool:
-        return True
+    _fits_array: ClassVar[bool] = True
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
@@ -207,6 +204,7 @@ class Key(Identifier):
 
     is_read: ClassVar[bool] = True
     _spark_cast: ClassVar[str] = "for example to a string or a bigint"
+    _spark_types: ClassVar[frozenset[str]] = frozenset({"string", "char", "varchar", "binary", *_WHOLE_TYPES})
 
     @property
     def is_text(self) -> bool:
@@ -219,6 +217,10 @@ class Key(Identifier):
 
     def _remedy(self, group: Group) -> str | None:  # noqa: ARG002
         return _NOT_A_KEY
+
+    @property
+    def _spelling_remedy(self) -> str:
+        return "write each key in one way"
 
     @property
     def _arrow_type(self) -> Any:
@@ -239,16 +241,8 @@ class Key(Identifier):
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # noqa: ARG002
         return pc.if_else(reading.among(strings, list(reading.MISSING)), pa.scalar(None, pa.string()), strings)
 
-    @property
-    def _spelling_remedy(self) -> str:
-        return "write each key in one way"
-
     def _cause(self, text: str, spelling: Spelling) -> str:  # type: ignore[override]  # noqa: ARG002
         return "it is not UTF-8"
-
-    @property
-    def _spark_types(self) -> frozenset[str]:
-        return frozenset({"string", "char", "varchar", "binary", *_WHOLE_TYPES})
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         name = kind.typeName()

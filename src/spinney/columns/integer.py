@@ -47,6 +47,7 @@ class Integer(Number):
     _rungs: ClassVar[tuple[int, int]] = (0, 40)
     _most_decimals: ClassVar[tuple[int, int]] = (-9, 0)
     _spark_cast: ClassVar[str] = WHOLE_CAST
+    _spelling_remedy: ClassVar[str] = WHOLE_REMEDY
 
     def parse(self, value: Any, name: str) -> int:
         number = int(parse_number(value, name, int, "Integer"))
@@ -77,10 +78,6 @@ class Integer(Number):
 
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         return reading.whole_texts(strings, self, spelling)
-
-    @property
-    def _spelling_remedy(self) -> str:
-        return WHOLE_REMEDY
 
     def _read(self, values: Any) -> Physical:
         return reading.with_mask(reading.whole_numbers(values))

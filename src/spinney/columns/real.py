@@ -52,6 +52,7 @@ class Real(Number):
     _rungs: ClassVar[tuple[int, int]] = (-20, 40)  # from a millionth up
     _most_decimals: ClassVar[tuple[int, int]] = (-9, 15)
     _spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS double)")'
+    _spelling_remedy: ClassVar[str] = f"write numbers as 1234.5{WITHOUT_SIGNS}"
 
     def parse(self, value: Any, name: str) -> float:
         return float(parse_number(value, name, float, "Real"))
@@ -83,10 +84,6 @@ class Real(Number):
     def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         del spelling  # a CSV's numbers are read by Arrow, with the decimal mark that was stated
         return pc.ascii_trim_whitespace(reading.without_missing(strings, self)).cast(self._arrow_type)
-
-    @property
-    def _spelling_remedy(self) -> str:
-        return f"write numbers as 1234.5{WITHOUT_SIGNS}"
 
     def _read(self, values: Any) -> reading.Physical:
         return reading.Physical(reading.floats(values))

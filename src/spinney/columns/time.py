@@ -65,6 +65,14 @@ class Time(Stepped):
     _round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
     _most_decimals: ClassVar[tuple[int, int]] = (0, 6)
     _spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
+    _span: ClassVar[tuple[Any, Any]] = 0, _DAY - 1
+    _accepts: ClassVar[frozenset[Group]] = frozenset({"time"})
+    _fits_array: ClassVar[bool] = False
+    _spelling_remedy: ClassVar[str] = (
+        "write times of day as HH:MM or HH:MM:SS, or convert the column first (pandas: .dt.time)"
+    )
+    _spark_types: ClassVar[frozenset[str]] = frozenset({"string", "char", "varchar"})
+    _drawn_scale: ClassVar[float] = 1 / _HOUR
 
     def parse(self, value: Any, name: str) -> time:
         if isinstance(value, str):
@@ -97,19 +105,11 @@ class Time(Stepped):
     def step(self) -> int:
         return 1 if self.multiple_of is None else microseconds_of(self.multiple_of)
 
-    @property
-    def _span(self) -> tuple[Any, Any]:
-        return 0, _DAY - 1
-
     def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         least, most = (int(min(max(end, 0), _DAY - 1)) for end in (low, high))
         return self.logical(least), self.logical(most)
 
     # ------------------------------------------------------------------------------------------------- reading
-
-    @property
-    def _accepts(self) -> frozenset[Group]:
-        return frozenset({"time"})
 
     def _remedy(self, group: Group) -> str | None:
         if group in ("datetime", "zoned datetime"):
@@ -118,10 +118,6 @@ class Time(Stepped):
         if group in ("float", "whole"):
             return "convert the numbers to times of day first (pandas: pd.to_datetime(..., unit='s').dt.time)"
         return None
-
-    @property
-    def _fits_array(self) -> bool:
-        return False
 
     @property
     def _arrow_type(self) -> Any:
@@ -155,10 +151,6 @@ class Time(Stepped):
             total = pc.add(total, pc.multiply(digits(name, width), unit))
         return total.cast(self._arrow_type)
 
-    @property
-    def _spelling_remedy(self) -> str:
-        return "write times of day as HH:MM or HH:MM:SS, or convert the column first (pandas: .dt.time)"
-
     def _cause(self, text: str, spelling: Spelling) -> str:
         own = spelling.date_format
         if own is not None and not _DAY_DIRECTIVES.search(own):
@@ -175,10 +167,6 @@ class Time(Stepped):
         if ((found.values < 0) | (found.values >= _DAY)).any():  # which Arrow allows, and no clock has
             raise InputError(self._complaint)
         return found
-
-    @property
-    def _spark_types(self) -> frozenset[str]:
-        return frozenset({"string", "char", "varchar"})
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         """Strings, as everywhere else; what is none becomes a half, to be refused."""
@@ -212,10 +200,6 @@ class Time(Stepped):
     def _from_option(self, text: str, *, name: str, option: str) -> Any:
         del name, option
         return text.strip()  # which `where` reads as it is
-
-    @property
-    def _drawn_scale(self) -> float:
-        return 1 / _HOUR
 
     def _set_ticks(self, axis: Any) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator
