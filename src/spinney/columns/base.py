@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from decimal import Decimal
 from fractions import Fraction
-from functools import wraps
 from numbers import Rational
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from spinney.errors import SchemaError, UnknownParameterError
 from spinney.machine import lazily
@@ -178,9 +177,15 @@ class Column(ABC):
     nullable: bool = field(default=False, kw_only=True)
     bits: int | None = field(default=None, kw_only=True)
 
-    def __init_subclass__(cls) -> None:
-        if "__init__" in vars(cls):
-            cls.__init__ = _naming_strangers(cls.__init__)  # type: ignore[method-assign]  # the same, with a better error
+    def __new__(cls, *given: Any, **named: Any) -> Self:  # noqa: ARG004  # which `__init__` takes
+        for name in named:
+            if name not in cls.__dataclass_fields__:
+                known = list(inspect.signature(cls).parameters)
+                hint = did_you_mean(name, known)
+                raise UnknownParameterError(
+                    f"{name!r} is not an option of {cls.__name__}; it takes {', '.join(known)}{hint}"
+                )
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         if self.bits is not None and not (type(self.bits) is int and 0 <= self.bits <= MAX_BITS):
@@ -381,20 +386,3 @@ class Column(ABC):
 
         `bounds(*blanks)` gives the lines for the bounds, by default these blanks.
         """
-
-
-def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that says of an unknown option which there are, and which was likely meant."""
-    known = list(inspect.signature(init).parameters)[1:]
-
-    @wraps(init)
-    def checked(self: Column, *given: Any, **named: Any) -> None:
-        for name in named:
-            if name not in known:
-                kind = type(self).__name__
-                raise UnknownParameterError(
-                    f"{name!r} is not an option of {kind}; it takes {', '.join(known)}{did_you_mean(name, known)}"
-                )
-        init(self, *given, **named)
-
-    return checked

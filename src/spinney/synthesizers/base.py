@@ -87,10 +87,9 @@ class Parameters:
     # Parameters that people may look for here, and where they are or what they are called.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "__init__" in vars(cls):
-            cls.__init__ = _naming_strangers(cls.__init__)  # type: ignore[method-assign]  # the same, with a better error
+    def __new__(cls, *given: Any, **named: Any) -> Self:  # noqa: ARG004  # which `__init__` stores
+        cls._refuse_strangers(named)
+        return super().__new__(cls)
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -137,18 +136,6 @@ class Parameters:
             if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-
-def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that refuses unknown keywords as `set_params` does, with its signature and its docstring."""
-
-    @wraps(init)
-    def checked(self: Parameters, *given: Any, **named: Any) -> None:
-        if named:
-            type(self)._refuse_strangers(named)
-        init(self, *given, **named)
-
-    return checked
 
 
 def _shown(value: Any) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -271,6 +271,7 @@ _CLASSES_SHARE = Fraction(1, 25)
 _FEWEST_STATES = 2
 
 
+@dataclass(eq=False, repr=False)
 class ForestSynthesizer(Synthesizer[Design]):
     """Synthetic rows for tables of many and mixed columns: numbers, categories, dates, nulls.
 
@@ -311,42 +312,26 @@ class ForestSynthesizer(Synthesizer[Design]):
             from the table, with exact noise, so that they may be published. By default none are measured.
     """
 
-    release_: ForestRelease
-    design_: Design
+    release_: ForestRelease = field(init=False)
+    design_: Design = field(init=False)
 
     _pays_before_counting = True
-    _prior: Prior | None = None  # opened, while a fit is under way
+    _prior: Prior | None = field(init=False, default=None)  # opened, while a fit is under way
 
-    def __init__(
-        self,
-        epsilon: Any = 1,
-        delta: Any = None,
-        *,
-        target: str | None = None,
-        quality: str = "fast",
-        workload: Sequence[Sequence[str]] | None = None,
-        analyses: Sequence[str] | None = None,
-        analyses_share: Any = "0.25",
-        prior: Any = None,
-        unit: str = "replace-one",
-        bounds_share: Any = "0.1",
-        values_share: Any = "0.1",
-        assumed_rows: int | None = None,
-        utility_share: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target = target
-        self.quality = quality
-        self.workload = workload
-        self.analyses = analyses
-        self.analyses_share = analyses_share
-        self.prior = prior
-        self.unit = unit
-        self.bounds_share = bounds_share
-        self.values_share = values_share
-        self.assumed_rows = assumed_rows
-        self.utility_share = utility_share
+    epsilon: Any = 1
+    delta: Any = None
+    _: KW_ONLY
+    target: str | None = None
+    quality: str = "fast"
+    workload: Sequence[Sequence[str]] | None = None
+    analyses: Sequence[str] | None = None
+    analyses_share: Any = "0.25"
+    prior: Any = None
+    unit: str = "replace-one"
+    bounds_share: Any = "0.1"
+    values_share: Any = "0.1"
+    assumed_rows: int | None = None
+    utility_share: Any = None
 
     @of_release(ForestRelease.sample)
     def sample(self) -> Any: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -61,6 +61,7 @@ NO_FIGURES = (
 _UNITS = {"replace-one": Unit.REPLACE_PERSON, "add-remove": Unit.ADD_REMOVE_PERSON}
 
 
+@dataclass(eq=False, repr=False)
 class LinkedSynthesizer(FrontDoor):
     """Synthetic persons with all their rows: customers with transactions, patients with visits, a panel.
 
@@ -89,25 +90,16 @@ class LinkedSynthesizer(FrontDoor):
 
     _elsewhere: ClassVar[Mapping[str, str]] = {"utility_share": NO_FIGURES}
 
-    release_: PeopleRelease
-    design_: PeopleDesign
+    release_: PeopleRelease = field(init=False)
+    design_: PeopleDesign = field(init=False)
 
-    def __init__(
-        self,
-        epsilon: Any = 1,
-        delta: Any = None,
-        *,
-        target: str | None = None,
-        quality: str = "fast",
-        unit: str = "replace-one",
-        assumed_persons: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target = target
-        self.quality = quality
-        self.unit = unit
-        self.assumed_persons = assumed_persons
+    epsilon: Any = 1
+    delta: Any = None
+    _: KW_ONLY
+    target: str | None = None
+    quality: str = "fast"
+    unit: str = "replace-one"
+    assumed_persons: int | None = None
 
     @waiting("fitting persons and their rows")
     def fit(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -131,6 +132,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
 # GridSynthesizer: the paper's Algorithm 1.
 
 
+@dataclass(eq=False, repr=False)
 class GridSynthesizer(PartitionSynthesizer):
     """Synthetic rows from a fixed grid: noise on every cell, cells below a threshold removed.
 
@@ -150,28 +152,16 @@ class GridSynthesizer(PartitionSynthesizer):
 
     _in_column_units = ("bin_width",)
 
-    def __init__(
-        self,
-        epsilon: Any = 1,
-        *,
-        bins: int | Mapping[str, int] | None = None,
-        bin_width: float | Mapping[str, float] | None = None,
-        threshold: float | None = None,
-        unit: str = "replace-one",
-        bounds_share: Any = "0.1",
-        placement: str | None = None,
-        assumed_rows: int | None = None,
-        utility_share: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bins = bins
-        self.bin_width = bin_width
-        self.threshold = threshold
-        self.unit = unit
-        self.bounds_share = bounds_share
-        self.placement = placement
-        self.assumed_rows = assumed_rows
-        self.utility_share = utility_share
+    epsilon: Any = 1
+    _: KW_ONLY
+    bins: int | Mapping[str, int] | None = None
+    bin_width: float | Mapping[str, float] | None = None
+    threshold: float | None = None
+    unit: str = "replace-one"
+    bounds_share: Any = "0.1"
+    placement: str | None = None
+    assumed_rows: int | None = None
+    utility_share: Any = None
 
     @property
     def _cells_follow_rows(self) -> bool:
@@ -238,6 +228,7 @@ PAPER_NAMES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class PaperTreeSynthesizer(PartitionSynthesizer):
     """Synthetic rows from the tree of the paper's Algorithms 2 and 3. Leaves release noisy counts, those below t none.
 
@@ -275,36 +266,20 @@ class PaperTreeSynthesizer(PartitionSynthesizer):
         "focus": "sp.KDTreeSynthesizer has it",
     }
 
-    def __init__(
-        self,
-        epsilon: Any = 1,
-        *,
-        unit: str = "replace-one",
-        h: int | None = None,
-        h_prime: int | None = None,
-        s1: float | None = None,
-        s2: float | None = None,
-        tau: float | None = None,
-        t: float | None = None,
-        tree_share: Any = None,
-        axes: str = "boxes",
-        bounds_share: Any = "0.1",
-        placement: str | None = None,
-        assumed_rows: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.unit = unit
-        self.h = h
-        self.h_prime = h_prime
-        self.s1 = s1
-        self.s2 = s2
-        self.tau = tau
-        self.t = t
-        self.tree_share = tree_share
-        self.axes = axes
-        self.bounds_share = bounds_share
-        self.placement = placement
-        self.assumed_rows = assumed_rows
+    epsilon: Any = 1
+    _: KW_ONLY
+    unit: str = "replace-one"
+    h: int | None = None
+    h_prime: int | None = None
+    s1: float | None = None
+    s2: float | None = None
+    tau: float | None = None
+    t: float | None = None
+    tree_share: Any = None
+    axes: str = "boxes"
+    bounds_share: Any = "0.1"
+    placement: str | None = None
+    assumed_rows: int | None = None
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         lattice = tree_lattice(facts.schema._modelled, axes=self.axes)

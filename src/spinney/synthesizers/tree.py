@@ -7,7 +7,7 @@ quantities alone: the parameters, the number of columns, and how many leaves emp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ _FOCUSES = ("density", "small-areas")
 _SMALL_AREAS_SHARE = Fraction(1, 5)
 
 
+@dataclass(eq=False, repr=False)
 class KDTreeSynthesizer(PartitionSynthesizer):
     """Synthetic rows from a KD-tree that splits at midpoints on cyclic axes, deeper where there are more rows.
 
@@ -78,32 +79,18 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         },
     }
 
-    def __init__(
-        self,
-        epsilon: Any = 1,
-        *,
-        unit: str = "replace-one",
-        moments: bool | None = None,
-        threshold: float | None = None,
-        focus: str = "density",
-        tree_share: Any = None,
-        max_depth: int | None = None,
-        bounds_share: Any = "0.1",
-        placement: str | None = None,
-        assumed_rows: int | None = None,
-        utility_share: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.unit = unit
-        self.moments = moments
-        self.threshold = threshold
-        self.focus = focus
-        self.tree_share = tree_share
-        self.max_depth = max_depth
-        self.bounds_share = bounds_share
-        self.placement = placement
-        self.assumed_rows = assumed_rows
-        self.utility_share = utility_share
+    epsilon: Any = 1
+    _: KW_ONLY
+    unit: str = "replace-one"
+    moments: bool | None = None
+    threshold: float | None = None
+    focus: str = "density"
+    tree_share: Any = None
+    max_depth: int | None = None
+    bounds_share: Any = "0.1"
+    placement: str | None = None
+    assumed_rows: int | None = None
+    utility_share: Any = None
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if not isinstance(self.focus, str) or self.focus not in _FOCUSES:
