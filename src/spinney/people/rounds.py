@@ -61,7 +61,6 @@ class RowTables(NeverPickled):
         self._tables = FieldLayout(layout.own_sizes, layout.sizes, role, (), ())
         self._kept: dict[FieldClique, Units] = {}
 
-
     def true_table(self, clique: FieldClique) -> Units:
         """How many units have each combination of states, in the clique's shape."""
         if clique not in self._kept:
