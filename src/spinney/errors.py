@@ -155,4 +155,4 @@ class NeverPickled(Sensitive):
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds private rows, values or counts and is never pickled")
+        raise TypeError(f"{type(self).__name__} is sensitive, holds private rows or counts, and is never pickled")

@@ -300,9 +300,12 @@ class Schema(Mapping[str, Column]):
         is_plain = not (self._rules or self._places or self.person)
         return self if is_plain and len(left) == len(self) else Schema(left)
 
-    @cached_property
+    @property
     def _as_drawn(self) -> dict[str, Column]:
-        """All columns as positions of rows are drawn along them: a sum with a residual as its residual."""
+        """All columns as positions of rows are drawn along them: a sum with a residual as its residual.
+
+        A dictionary of the caller's own, which may be changed.
+        """
         residuals = {rule.column: rule.modelled for rule in self._derivations if rule.modelled is not None}
         return {name: residuals.get(name, column) for name, column in self._columns.items()}
 
