@@ -23,7 +23,7 @@ from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.persons import PersonRows, person_rows, position_rules
 from spinney.schema.places import with_shapes
-from spinney.schema.plain import check_plain, jsonable, parse_toml, read_schema_text
+from spinney.schema.plain import at, check_options, check_plain, jsonable, parse_toml, read_schema_text
 from spinney.schema.rules import PositionRule
 from spinney.schema.schema import Schema, SchemaLike, as_schema, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
@@ -106,19 +106,13 @@ def link_from_dict(number: int, entry: Any) -> Link:
     """Read what `to_dict` wrote, or one [[links]] table of a TOML file, the `number`-th."""
     if not isinstance(entry, Mapping):
         raise SchemaError(f"link {number}: it is not a table; write each link as a table under [[links]]")
-    for name in sorted(set(entry) - set(_OPTIONS)):
-        raise SchemaError(
-            f"link {number}: {name!r} is not an option of a link; it takes {', '.join(_OPTIONS)}"
-            f"{did_you_mean(_OTHERWISE.get(name, name), _OPTIONS)}"
-        )
+    check_options(entry, _OPTIONS, f"link {number}", "a link", otherwise=_OTHERWISE)
     for name in ("child", "parent"):
         if name not in entry:
             raise SchemaError(f'link {number}: {name} is missing, a table and its key such as "customers.id"')
     options = dict(entry)
-    try:
+    with at(f"link {number}"):
         return Link(options.pop("child"), options.pop("parent"), **options)
-    except SchemaError as err:
-        raise SchemaError(f"link {number}: {err}") from err
 
 
 def _parted(end: Any, name: str, example: str) -> tuple[str, str]:
@@ -350,10 +344,8 @@ class Tables(Mapping[str, Schema]):
 
 
 def _schema_of(name: str, schema: Any) -> Schema:
-    try:
+    with at(f"table {name!r}"):
         return as_schema(schema)
-    except SchemaError as err:
-        raise SchemaError(f"table {name!r}: {err}") from err
 
 
 def _tables_from_plain(described: Any, *, folder: Path | None) -> Tables:
@@ -399,15 +391,13 @@ def _table_from_plain(name: str, entry: Any, folder: Path | None, keys: set[str]
         raise SchemaError(f"table {name!r}: file={brief(file)} is not a path")
     if isinstance(schema, str) and folder is None:
         raise SchemaError(f"table {name!r}: schema names a file, which only a file of tables may; write the schema out")
-    try:
-        at = folder
+    with at(f"table {name!r}"):
+        place = folder
         if isinstance(schema, str):
             path = Path(folder or "", schema)
-            schema, at = parse_toml(read_schema_text(path)), path.parent
-        whole = with_shapes(schema, at) if at is not None and isinstance(schema, dict) else schema
-        read = schema_from_plain(whole, folder=at, keys=[key for table, _, key in ends if table == name])
-    except SchemaError as err:
-        raise SchemaError(f"table {name!r}: {err}") from err
+            schema, place = parse_toml(read_schema_text(path)), path.parent
+        whole = with_shapes(schema, place) if place is not None and isinstance(schema, dict) else schema
+        read = schema_from_plain(whole, folder=place, keys=[key for table, _, key in ends if table == name])
     return read, file if file is None or folder is None else os.path.join(folder, file)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from spinney.columns import Bounded, Column
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
+from spinney.schema.plain import at, check_options
 from spinney.schema.rules import Rule
 from spinney.schema.shapes import Shape, as_shape, shape_from_file
 from spinney.text import brief, did_you_mean
@@ -152,21 +153,15 @@ def place_from_dict(number: int, entry: Any) -> Place:
     """Read what `to_dict` wrote, or one [[places]] table of a TOML file, the `number`-th. Opens no file."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("columns"), list):
         raise SchemaError(f'place {number}: the entry needs a list of columns, for example columns = ["lon", "lat"]')
-    for name in sorted(set(entry) - set(_OPTIONS)):
-        raise SchemaError(
-            f"place {number}: {name!r} is not an option of a place; it takes {', '.join(_OPTIONS)}"
-            f"{did_you_mean(name, _OPTIONS)}"
-        )
+    check_options(entry, _OPTIONS, f"place {number}", "a place")
     within = entry.get("within")
     if isinstance(within, str):
         raise SchemaError(
             f"place {number}: within is the path of a file, which is read from schema files only; use "
             "sp.Schema.from_file, or sp.Place(..., within=path)"
         )
-    try:
+    with at(f"place {number}"):
         return Place(*entry["columns"], within=within)
-    except SchemaError as err:
-        raise SchemaError(f"place {number}: {err}") from err
 
 
 def with_shapes(described: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -181,10 +176,8 @@ def with_shapes(described: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _with_shape(number: int, entry: Any, folder: Path) -> Any:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("within"), str):
         return entry
-    try:
+    with at(f"place {number}"):
         return {**entry, "within": shape_from_file(folder / entry["within"]).to_plain()}
-    except SchemaError as err:
-        raise SchemaError(f"place {number}: {err}") from err
 
 
 def listed_places(places: Any) -> tuple[Place, ...]:

@@ -1,5 +1,6 @@
 """Schema files as plain data: TOML that is read with care, whoever wrote it, and the columns that it describes.
 
+entries                    what all tables of a schema file have in common: a type, options, errors that say where
 columns from plain data    one [columns.NAME] table of a schema file, or what `to_dict` gave
 TOML                       text to tables, refused where it is of absurd depth or size
 """
@@ -10,16 +11,55 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from spinney.columns import COLUMN_TYPES, Column, Identifier
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.text import brief, did_you_mean
+
+T = TypeVar("T")
+
+# -------------------------------------------------------------------------------------------------------------- entries
+
+
+@contextmanager
+def at(about: str) -> Iterator[None]:
+    """Errors about what is stated inside begin with the entry that states it."""
+    try:
+        yield
+    except SchemaError as err:
+        raise SchemaError(f"{about}: {err}") from err
+
+
+def check_options(
+    given: Iterable[str], known: Collection[str], about: str, owner: str, *, otherwise: Mapping[str, str] | None = None
+) -> None:
+    """Raise a SchemaError for an option that an entry does not take.
+
+    `owner` is whose options they are, and `otherwise` has other words for them.
+    """
+    for name in sorted(set(given) - set(known)):
+        hint = did_you_mean((otherwise or {}).get(name, name), known)
+        raise SchemaError(f"{about}: {name!r} is not an option of {owner}; it takes {', '.join(known)}{hint}")
+
+
+def typed(entry: Any, kinds: Mapping[str, T], about: str, example: str) -> tuple[T, dict[str, Any]]:
+    """The kind that an entry names as its type, and its options."""
+    if not isinstance(entry, Mapping) or "type" not in entry:
+        raise SchemaError(f'{about}: the entry needs a type, for example type = "{example}"')
+    options = dict(entry)
+    kind = kinds.get(str(options.pop("type")))
+    if kind is None:
+        hint = did_you_mean(entry["type"], kinds)
+        raise SchemaError(f"{about}: type {brief(entry['type'])} is not one of {', '.join(sorted(kinds))}{hint}")
+    return kind, options
+
 
 # ---------------------------------------------------------------------------------------------- columns from plain data
 # Columns from plain data: one [columns.NAME] table of a schema file, or what `to_dict` of a column gave.
@@ -43,32 +83,17 @@ def column_from_dict(name: str, entry: Any, *, folder: str | Path | None = None,
 
 
 def _column(name: str, entry: Any, folder: str | Path | None) -> Column:
-    if not isinstance(entry, Mapping) or "type" not in entry:
-        raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
-    options = dict(entry)
-    kind = COLUMN_TYPES.get(str(options.pop("type")))
-    if kind is None:
-        raise SchemaError(
-            f"column {name!r}: type {brief(entry['type'])} is not one of {', '.join(sorted(COLUMN_TYPES))}"
-            f"{did_you_mean(entry['type'], COLUMN_TYPES)}"
-        )
-    known = {field.name for field in fields(kind) if field.init}
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise SchemaError(
-            f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
-            f"it takes {', '.join(sorted(known))}{did_you_mean(unknown[0], known)}"
-        )
+    kind, options = typed(entry, COLUMN_TYPES, f"column {name!r}", "real")
+    known = sorted(field.name for field in fields(kind) if field.init)
+    check_options(options, known, f"column {name!r}", f"type {kind.type_name!r}")
     if isinstance(path := options.get("values_from"), str):
         if folder is None:
             raise SchemaError(
                 f"column {name!r}: values_from names a file, which only a schema file may; list the values"
             )
         options["values_from"] = os.path.join(folder, path) if path else path
-    try:
+    with at(f"column {name!r}"):
         return kind(**options)
-    except SchemaError as err:
-        raise SchemaError(f"column {name!r}: {err}") from err
 
 
 # ----------------------------------------------------------------------------------------------------------------- TOML

@@ -22,11 +22,12 @@ from typing import Any
 
 from spinney.columns import Bounded, Column
 from spinney.errors import SchemaError
+from spinney.schema.plain import at, check_options, typed
 from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet
 from spinney.schema.rules.compare import AtMost, EmptyWhen, First, Implies, NeverAfter, PositionRule
 from spinney.schema.rules.derived import Derived
 from spinney.schema.rules.sums import Sum
-from spinney.text import brief, did_you_mean
+from spinney.text import did_you_mean
 
 # ---------------------------------------------------------------------------------------------------------------- order
 # Columns in the order in which rules need them, and the least and the largest values that orderings leave to them.
@@ -252,26 +253,12 @@ __all__ = [
 
 def rule_from_dict(place: int, entry: Any) -> Rule:
     """Read what `to_dict` wrote, or one [[rules]] table of a TOML file, the `place`-th."""
-    if not isinstance(entry, Mapping) or "type" not in entry:
-        raise SchemaError(f'rule {place}: the entry needs a type, for example type = "at-most"')
-    options = dict(entry)
-    kind: Any = RULE_TYPES.get(str(options.pop("type")))
-    if kind is None:
-        raise SchemaError(
-            f"rule {place}: type {brief(entry['type'])} is not one of {', '.join(sorted(RULE_TYPES))}"
-            f"{did_you_mean(entry['type'], RULE_TYPES)}"
-        )
-    known = {field.name: field.default is MISSING for field in fields(kind)}
-    for name in sorted(set(options) - set(known)):
-        raise SchemaError(
-            f"rule {place}: {name!r} is not an option of type {kind.type_name!r}; it takes {', '.join(sorted(known))}"
-            f"{did_you_mean(name, known)}"
-        )
+    about = f"rule {place}"
+    kind, options = typed(entry, RULE_TYPES, about, "at-most")
+    known = {field.name: field.default is MISSING for field in fields(kind)}  # type: ignore[arg-type]  # every kind of rule is a dataclass
+    check_options(options, sorted(known), about, f"type {kind.type_name!r}")
     for name, is_needed in known.items():
         if is_needed and name not in options:
-            raise SchemaError(f"rule {place}: {name} is missing; type {kind.type_name!r} takes {', '.join(known)}")
-    try:
-        rule: Rule = kind(**options)
-    except SchemaError as err:
-        raise SchemaError(f"rule {place}: {err}") from err
-    return rule
+            raise SchemaError(f"{about}: {name} is missing; type {kind.type_name!r} takes {', '.join(known)}")
+    with at(about):
+        return kind(**options)
