@@ -130,7 +130,7 @@ class Comparison:
 
     def __str__(self) -> str:
         name, worst = self.worst_ks
-        lines = [NOT_PRIVATE, "", *self._table(), ""]
+        lines = [NOT_PRIVATE, "", *aligned([HEADS, *self.lines()], right=range(1, len(HEADS))), ""]
         if any(column.spread is not None for column in self.columns.values()):
             lines.append(MOMENTS)
         lines.append(f"KS over columns: mean {self.mean_ks:.4f}, worst {worst:.4f} ({printable(name)})")
@@ -149,10 +149,6 @@ class Comparison:
             shown = [f"{figure:.4f}" for figure in figures]
             rows.append((printable(name), *shown, *("-" if figure is None else f"{figure:.4f}" for figure in rare)))
         return rows
-
-    def _table(self) -> list[str]:
-        rows = [HEADS, *self.lines()]
-        return aligned(rows, right=range(1, len(HEADS)))
 
 
 def worst_of(found: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:

@@ -100,12 +100,9 @@ class Findings:
             "notes": list(self.notes),
             "method": self.method,
             "reason": self.reason,
-        } | self._of_persons()
-
-    def _of_persons(self) -> dict[str, Any]:
-        if self.n_persons is None and self.tables is None:
-            return {}
-        return {"persons": self.n_persons} | ({} if self.tables is None else {"tables": dict(self.tables)})
+            **({} if self.n_persons is None and self.tables is None else {"persons": self.n_persons}),
+            **({} if self.tables is None else {"tables": dict(self.tables)}),
+        }
 
     def _repr_html_(self) -> str | None:
 

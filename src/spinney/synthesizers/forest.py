@@ -29,7 +29,7 @@ from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.file import released
-from spinney.forest.release.formula import Block, blocks_of, parse_formulas
+from spinney.forest.release.formula import blocks_of, parse_formulas
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.rules import RuleTables, Variables
@@ -355,7 +355,8 @@ class ForestSynthesizer(Synthesizer[Design]):
         parse_share(self.analyses_share, "analyses_share")
         self._check_target(schema)
         self._check_workload(schema)
-        self._blocks(with_widest_bounds(schema), Unit.parse_rows(self.unit))
+        widest = with_widest_bounds(schema)
+        blocks_of(parse_formulas(self.analyses, widest), widest, Unit.parse_rows(self.unit))  # refuses what has no sums
 
     def _settle(self) -> None:
         self.quality = checked_quality(self.quality)
@@ -396,10 +397,6 @@ class ForestSynthesizer(Synthesizer[Design]):
             required = [tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques]
             target = None if self.target is None else names.index(self.target)
             variables.stated_cells(tables, [_FEWEST_STATES] * len(names), required=required, target=target)
-
-    def _blocks(self, schema: Schema, unit: Unit) -> tuple[Block, ...]:
-        """The sums of the named regressions, or a ParameterError where there can be none."""
-        return blocks_of(parse_formulas(self.analyses, schema), schema, unit)
 
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
@@ -446,7 +443,10 @@ class ForestSynthesizer(Synthesizer[Design]):
             has_prior=self.prior is not None,
             analyses_share=parse_share(self.analyses_share, "analyses_share") if self.analyses else None,
             stated=[tuple(names.index(name) for name in table) for table in stated],
-            utility_share=self._composed_share(facts),
+            # A pure budget has paid for figures of utility by themselves.
+            utility_share=None
+            if self.utility_share is None or not facts.delta
+            else parse_share(self.utility_share, "utility_share"),
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
         fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")
@@ -454,12 +454,6 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not plan.stated:
             return plan
         return self._with_room(plan, variables)
-
-    def _composed_share(self, facts: PublicFacts) -> Fraction | None:
-        """The part of a composed budget for figures of utility; a pure one has paid for them by themselves."""
-        if self.utility_share is None or not facts.delta:
-            return None
-        return parse_share(self.utility_share, "utility_share")
 
     def _with_room(self, plan: Design, variables: Variables) -> Design:
         """The design with as many states of the other columns as leave room for stated tables.

@@ -87,19 +87,14 @@ class HeldRows(NeverPickled):
     def __init__(self, schema: Schema, n_rows: int) -> None:
         self.schema, self.n_rows = schema, n_rows
         self._key = next((name for name, column in schema.items() if isinstance(column, Key)), None)
-        self._names = [name for name in parts_first(schema) if name != self._key]
+        self.names = [name for name in parts_first(schema) if name != self._key]
         self._values: dict[str, NDArray[Any]] = {}
         self._is_null: dict[str, NDArray[np.bool_]] = {}
         self._keys: list[tuple[int, Any]] = []  # where some rows begin, which may be none, and their keys
 
-    @property
-    def names(self) -> list[str]:
-        """The columns, without the key."""
-        return list(self._names)
-
     def fill_from(self, start: int, table: Table) -> None:
         """Fill in the rows of a table, of which there are `start` before; an InputError names a column at fault."""
-        for name in self._names:
+        for name in self.names:
             self.fill(name, start, table.physical(name))
         if self._key is not None:
             self.fill_keys(start, lambda: table.raw(self._key))

@@ -332,7 +332,7 @@ class Rows(Sensitive):
 
     def cell_counts(self, lattice: Lattice) -> Frame:
         """How many rows have each combination of keys: columns k0, k1, ..., n."""
-        numbers, cells = self._cells(lattice)
+        numbers, cells = self._cells_of(lattice.axes)
         layout = key_layout(lattice)
         keys = [key(lattice, indices, cells) for indices in layout]
         names = [f"k{index}" for index in range(len(keys))]
@@ -614,9 +614,6 @@ class Rows(Sensitive):
     def _breaks(self, rule: Rule) -> nw.Expr:
         """Whether a row breaks a rule, as `Rule.holds` says it."""
         return breaks(rule, {name: self._column(name) for name in rule.columns}, self._schema)
-
-    def _cells(self, lattice: Lattice) -> tuple[Frame, list[nw.Expr]]:
-        return self._cells_of(lattice.axes)
 
     def _cells_of(self, axes: Sequence[Axis]) -> tuple[Frame, list[nw.Expr]]:
         """Columns as numbers, and expressions of them for the cells of some axes."""
