@@ -23,7 +23,7 @@ from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.persons import PersonRows, person_rows, position_rules
 from spinney.schema.places import with_shapes
-from spinney.schema.plain import at, check_options, check_plain, jsonable, parse_toml, read_schema_text
+from spinney.schema.plain import all_of, at, check_options, check_plain, jsonable, parse_toml, read_schema_text
 from spinney.schema.rules import PositionRule
 from spinney.schema.schema import Schema, SchemaLike, as_schema, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
@@ -164,14 +164,7 @@ class Tables(Mapping[str, Schema]):
             if not isinstance(name, str) or not name or "." in name:
                 raise SchemaError(f"table name {brief(name)} is not a non-empty string without a dot")
         self._schemas = {name: _schema_of(name, schema) for name, schema in schemas.items()}
-        if isinstance(links, (str, Mapping, Link)) or not isinstance(links, Iterable):
-            raise SchemaError(
-                f"links={brief(links)} is not a list of links such as [sp.Link('orders.customer', 'customers.id', ...)]"
-            )
-        self._links = tuple(links)
-        for link in self._links:
-            if not isinstance(link, Link):
-                raise SchemaError(f"links: {brief(link)} is not a link such as sp.Link('orders.customer', ...)")
+        self._links = all_of(Link, links, "links", "link", "sp.Link('orders.customer', 'customers.id', most=200)")
         self._files = dict(files or {})
         for name in self._files:
             if name not in self._schemas:

@@ -13,7 +13,7 @@ its points lie.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,17 +178,6 @@ def _with_shape(number: int, entry: Any, folder: Path) -> Any:
         return entry
     with at(f"place {number}"):
         return {**entry, "within": shape_from_file(folder / entry["within"]).to_plain()}
-
-
-def listed_places(places: Any) -> tuple[Place, ...]:
-    """The places that were stated, or a SchemaError where something is none."""
-    if isinstance(places, (str, Mapping, Place)) or not isinstance(places, Iterable):
-        raise SchemaError(f"places={brief(places)} is not a list of places such as [sp.Place('lon', 'lat')]")
-    listed = tuple(places)
-    for place in listed:
-        if not isinstance(place, Place):
-            raise SchemaError(f"places: {brief(place)} is not a place such as sp.Place('lon', 'lat')")
-    return listed
 
 
 def check_places(places: Sequence[Place], columns: Mapping[str, Column], rules: Sequence[Rule]) -> None:

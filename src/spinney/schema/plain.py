@@ -49,6 +49,17 @@ def check_options(
         raise SchemaError(f"{about}: {name!r} is not an option of {owner}; it takes {', '.join(known)}{hint}")
 
 
+def all_of(kind: type[T], given: Any, name: str, what: str, example: str) -> tuple[T, ...]:
+    """What was listed as an option of this name, or a SchemaError where it is no list, or holds something else."""
+    if isinstance(given, (str, Mapping, kind)) or not isinstance(given, Iterable):
+        raise SchemaError(f"{name}={brief(given)} is not a list of {what}s such as [{example}]")
+    listed = tuple(given)
+    for each in listed:
+        if not isinstance(each, kind):
+            raise SchemaError(f"{name}: {brief(each)} is not a {what} such as {example}")
+    return listed
+
+
 def typed(entry: Any, kinds: Mapping[str, T], about: str, example: str) -> tuple[T, dict[str, Any]]:
     """The kind that an entry names as its type, and its options."""
     if not isinstance(entry, Mapping) or "type" not in entry:

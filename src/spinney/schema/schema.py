@@ -31,8 +31,8 @@ from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.machine import lazily
 from spinney.schema.persons import key_in, options_from_dict, stated_person
-from spinney.schema.places import Place, check_places, listed_places, place_from_dict, with_shapes
-from spinney.schema.plain import check_plain, column_from_dict, parse_toml, read_schema_text
+from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
+from spinney.schema.plain import all_of, check_plain, column_from_dict, parse_toml, read_schema_text
 from spinney.schema.rules import Derivation, Rule, check_rules, derivations_in_order, rule_from_dict, widened
 from spinney.schema.rules.sums import Sum
 from spinney.text import brief, did_you_mean
@@ -190,10 +190,10 @@ class Schema(Mapping[str, Column]):
                 raise SchemaError(f"column {name!r}: {brief(column)} is not a column type such as sp.Real(0, 1)")
         check_characters(columns, "column name ")
         self._columns = dict(columns)
-        self._rules = _checked_rules(rules)
+        self._rules: tuple[Rule, ...] = all_of(Rule, rules, "rules", "rule", "sp.AtMost('start', 'end')")  # type: ignore[type-abstract]
         if self._rules:
             check_rules(self._rules, self._columns)
-        self._places = listed_places(places)
+        self._places = all_of(Place, places, "places", "place", "sp.Place('lon', 'lat')")
         check_places(self._places, self._columns, self._rules)
         # What is stated about the rows of a person; None where every row is a person of its own.
         self._person_rows = stated_person(person, most_rows, order, steps, role, differences)
@@ -585,16 +585,6 @@ def as_schema(schema: Any) -> Schema:
         f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}}), or pass the path of a "
         "schema file"
     )
-
-
-def _checked_rules(rules: Any) -> tuple[Rule, ...]:
-    if isinstance(rules, (str, Mapping, Rule)) or not isinstance(rules, Iterable):
-        raise SchemaError(f"rules={rules!r} is not a list of rules such as [sp.AtMost('start', 'end')]")
-    listed = tuple(rules)
-    for rule in listed:
-        if not isinstance(rule, Rule):
-            raise SchemaError(f"rules: {rule!r} is not a rule such as sp.AtMost('start', 'end')")
-    return listed
 
 
 def no_entry(entry: str) -> str:
