@@ -6,7 +6,6 @@ the private table never appears: the column is named instead. That holds for the
 
     classes        errors and warnings, all but warnings under `SpinneyError`
     redaction      `redacted`, inside which the code of other libraries runs on private rows
-    sensitive      bases of what is never shown, and never pickled
 """
 
 from __future__ import annotations
@@ -135,24 +134,3 @@ def _interrupt() -> NoReturn:
         raise interruption from None
     finally:
         interruption.__context__ = None
-
-
-# ----------------------------------------------------------------------------------------------------- sensitive things
-
-
-class Sensitive:
-    """What holds private rows, values or counts: none of it is shown where an object is."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sensitive)"
-
-
-class NeverPickled(Sensitive):
-    """What is not written to a file or sent to another process either."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is sensitive, holds private rows or counts, and is never pickled")

@@ -3,6 +3,7 @@
     display        values and names from files and arguments, printable, short and on one line
     pages          texts cut to a width, wrapped, and in columns
     suggestions    "did you mean ...?" for public names of columns, options and categories
+    sensitive      bases of objects that hold private rows or counts: they show their class alone
 
 A message never shows a value as it is: escape sequences could rewrite the screen, and a private table may have
 been passed for any argument (`as_given`).
@@ -17,7 +18,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 from textwrap import wrap
-from typing import Any
+from typing import Any, NoReturn
 
 # -------------------------------------------------------------------------------------------------------------- display
 # Text that came out of a file or an argument, made fit to be shown on a terminal.
@@ -164,3 +165,25 @@ def did_you_mean_column(name: object, known: Iterable[str]) -> str:
     columns = list(known)
     whole = [column for column in columns if isinstance(name, str) and column.partition(".")[2] == name]
     return f"; did you mean {whole[0]!r}?" if whole else did_you_mean(name, columns)
+
+
+# ------------------------------------------------------------------------------------------------------------ sensitive
+# Bases of objects that hold private rows or counts: they show their class alone.
+
+
+class Sensitive:
+    """What holds private rows, values or counts: none of it is shown where an object is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sensitive)"
+
+
+class NeverPickled(Sensitive):
+    """What is not written to a file or sent to another process either."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is sensitive, holds private rows or counts, and is never pickled")

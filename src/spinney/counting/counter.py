@@ -27,10 +27,11 @@ from spinney.counting.counts import AxisCells, CellCounts, encode_rows, missing
 from spinney.counting.sorting import PART, Counts, RadixBuckets, counts_type, merge_counted
 from spinney.counting.spill import Counted, SpilledRuns, merge_runs
 from spinney.counting.states import stairs_before
-from spinney.errors import InputError, NeverPickled, Sensitive
+from spinney.errors import InputError
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import Cells, RootedRuler
+from spinney.text import NeverPickled, Sensitive
 
 # --------------------------------------------------------------------------------------------------------- cell counter
 # Cells of a table that comes in parts, counted within a limit of memory.

@@ -25,11 +25,12 @@ from spinney.counting.sorting import (
     rows_before,
     sort_rest,
 )
-from spinney.errors import InputError, NeverPickled
+from spinney.errors import InputError
 from spinney.grid.codes import Codes, Indices, add_axis, expand_axis, expansions, spread_tables
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import piece_table
 from spinney.machine import by_slices
+from spinney.text import NeverPickled
 
 # ---------------------------------------------------------------------------------------------------------------- cells
 # Values to cell numbers, axis by axis, and to codes: the lattice's formulas as compiled loops.

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.errors import Sensitive
 from spinney.grid.codes import Codes, Indices
 from spinney.machine import each, threads
 from spinney.progress import progress
+from spinney.text import Sensitive
 
 # -------------------------------------------------------------------------------------------------------------- merging
 # Distinct cells with counts, two lists of them as one, and rows in ranges of cells.

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.counting.sorting import Counts, first_above, merge_counted
-from spinney.errors import FileError, ParameterError, Sensitive, redacted
+from spinney.errors import FileError, ParameterError, redacted
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Lattice
 from spinney.machine import memory_quota
+from spinney.text import Sensitive
 
 # ----------------------------------------------------------------------------------------------------------- state file
 # States of rows in a temporary file, for passes over them that need not read the table again.

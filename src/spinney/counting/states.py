@@ -27,10 +27,11 @@ from spinney.compiled import compiled
 from spinney.counting.counts import AxisCells, CellCounts, encode_rows
 from spinney.counting.joint import Clique, Groups, TableRequest, TrueTable, group_table
 from spinney.counting.sorting import Counts, counts_type, merge_counted
-from spinney.errors import InputError, NeverPickled, Sensitive
+from spinney.errors import InputError
 from spinney.grid.codes import Codes
 from spinney.grid.lattice import Axis, Lattice
 from spinney.machine import each, n_threads
+from spinney.text import NeverPickled, Sensitive
 
 # -------------------------------------------------------------------------------------------------------- grouped cells
 # Cells of rows that come in groups, each with its number of rows.

@@ -28,7 +28,6 @@ from spinney.columns.reading import Physical
 from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, WeightedRows
-from spinney.errors import Sensitive
 from spinney.forest.columns import NoisyColumn, all_leaves, noisy_cells, noisy_ranges
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.grid.axes import ColumnAxis, Parting
@@ -39,6 +38,7 @@ from spinney.privacy.mechanisms import UNITS
 from spinney.schema.linked import RowsShape
 from spinney.tables.engines.memory import MemorySource, open_memory
 from spinney.tables.persons import GatheredRows
+from spinney.text import Sensitive
 
 # ------------------------------------------------------------------------------------------------------------ alikeness
 # Alikeness: how much two rows of one person have in common, column by column. SENSITIVE up to the noise.

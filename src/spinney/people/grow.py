@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from spinney.columns import Integer
 from spinney.counting.states import StateRows, WeightedRows
-from spinney.errors import Sensitive
 from spinney.forest.columns import NoisyColumn, column_model
 from spinney.forest.design import Design
 from spinney.forest.grow import Forest, grow
@@ -65,6 +64,7 @@ from spinney.release.card import RowCount
 from spinney.schema.schema import Schema
 from spinney.tables.engines.memory import MemorySource, open_memory
 from spinney.tables.persons import PersonTables
+from spinney.text import Sensitive
 
 # ---------------------------------------------------------------------------------------------------- synthetic persons
 # Synthetic persons that a field is fitted by: what rows depend on is taken from what the release itself draws.

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import Units, WeightedRows
-from spinney.errors import NeverPickled
 from spinney.forest.cliques import box_labels
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.crf import Field, FieldMeasurement, Mask, fit_field
@@ -28,6 +27,7 @@ from spinney.graph.estimate import Measurement
 from spinney.people.release.rows import Layout, MeasuredRows, SampledRows, first_cliques, person_of_rows, row_evidence
 from spinney.privacy.mechanisms import UNITS
 from spinney.progress import progress
+from spinney.text import NeverPickled
 
 # ----------------------------------------------------------------------------------------------------------- row tables
 # Tables of rows and of what they depend on, in units: all that a field of rows may be fitted to. SENSITIVE.

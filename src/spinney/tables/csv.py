@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spinney.columns.base import Spelling
-from spinney.errors import ParameterError, Sensitive
+from spinney.errors import ParameterError
+from spinney.text import Sensitive
 
 QUOTE = '"'
 # Encodings in which bytes of one row can change what those of the next one mean, and codecs that encode no text.

@@ -31,11 +31,12 @@ from spinney.columns.base import Spelling, option
 from spinney.columns.reading import MISSING, Physical
 from spinney.compiled import compiled
 from spinney.counting.counts import missing
-from spinney.errors import InputError, ParameterError, Sensitive, raise_alone
+from spinney.errors import InputError, ParameterError, raise_alone
 from spinney.schema.schema import Schema
 from spinney.tables.csv import CSV, PLAIN, QUOTE, has_time
 from spinney.tables.frames import Table, open_table
 from spinney.tables.source import Batch
+from spinney.text import Sensitive
 
 # ---------------------------------------------------------------------------------------------------------------- lines
 # The lines of a CSV, in blocks: one line is one row, or the file is refused.

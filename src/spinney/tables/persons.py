@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spinney.columns.identifier import Key, keys_differ
 from spinney.counting.counts import MissingValueError
-from spinney.errors import InputError, NeverPickled, raise_alone, redacted
+from spinney.errors import InputError, raise_alone, redacted
 from spinney.progress import waiting
 from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.rules import First, PositionRule
@@ -28,7 +28,7 @@ from spinney.schema.schema import Schema
 from spinney.tables.frames import FrameKind
 from spinney.tables.open import open_source
 from spinney.tables.source import HeldRows, Source
-from spinney.text import did_you_mean, listed
+from spinney.text import NeverPickled, did_you_mean, listed
 
 _Numbers = NDArray[np.int64]
 

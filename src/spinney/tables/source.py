@@ -27,13 +27,14 @@ from spinney.counting.counter import ValueCounts
 from spinney.counting.counts import CellCounts, ColumnCounts, missing
 from spinney.counting.spill import default_memory_limit
 from spinney.counting.states import AnyCut, StateRows, StateTables
-from spinney.errors import InputError, NeverPickled, Sensitive, redacted
+from spinney.errors import InputError, redacted
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import RootedRuler
 from spinney.schema.rules import Rule
 from spinney.schema.schema import Schema, parts_first
 from spinney.tables.frames import FrameKind, Table, open_table
 from spinney.tables.tally import Tallies
+from spinney.text import NeverPickled, Sensitive
 
 # -------------------------------------------------------------------------------------------------------------- batches
 # A table that comes a few rows at a time, each batch a small table in memory.

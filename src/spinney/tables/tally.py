@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Category, Column, Stepped
 from spinney.columns.reading import Physical, one_array
-from spinney.errors import InputError, Sensitive
+from spinney.errors import InputError
 from spinney.schema.rules import PositionRule, Rule
 from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
+from spinney.text import Sensitive
 
 # How often a column is read again to find the values that are to blame; where there are more, they are not counted.
 _MOST_READINGS = 5_000

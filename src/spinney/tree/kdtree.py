@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
-from spinney.errors import BudgetError, ParameterError, Sensitive
+from spinney.errors import BudgetError, ParameterError
 from spinney.grid.codes import Codes, Indices, possible_nodes
 from spinney.grid.lattice import Lattice
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import ExactLaw, add_noise, geometric, within_range
 from spinney.progress import progress
+from spinney.text import Sensitive
 from spinney.tree.bins import NoisyBins
 from spinney.tree.plan import SplitPlan, grid_plan, what_is_counted
 

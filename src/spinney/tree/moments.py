@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.sorting import Counts
-from spinney.errors import BudgetError, ParameterError, Sensitive
+from spinney.errors import BudgetError, ParameterError
 from spinney.grid.codes import Codes, Indices, bit_worths, byte_tables, count_bits, possible_nodes, split_axes
 from spinney.grid.lattice import Lattice
 from spinney.machine import each, n_threads, threads
@@ -32,6 +32,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import SMALLEST_RATE, add_noise, within_range
 from spinney.privacy.noise.supnorm import MOST_AXES, sup_norm_noise
 from spinney.progress import progress
+from spinney.text import Sensitive
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.kdtree import pay
 from spinney.tree.plan import SplitPlan

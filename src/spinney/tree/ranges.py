@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinney.counting.counts import CellCounts, ColumnCounts
-from spinney.errors import Sensitive
 from spinney.grid.axes import PlaceAxis
 from spinney.grid.codes import Codes, Indices
 from spinney.grid.raster import Flags
@@ -23,6 +22,7 @@ from spinney.grid.ruler import Cells, Ruler
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.noise.discrete import add_noise
 from spinney.progress import progress
+from spinney.text import Sensitive
 from spinney.tree.plan import SplitPlan
 
 # --------------------------------------------------------------------------------------------------- regions of a place

@@ -27,7 +27,7 @@ from spinney.columns.identifier import Key
 from spinney.columns.reading import Physical, Reading
 from spinney.counting.counts import CellCounts, missing
 from spinney.counting.states import AnyCut, Cut, RegionCut, StateRows
-from spinney.errors import InputError, Sensitive
+from spinney.errors import InputError
 from spinney.grid.codes import interleave
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import Pieces, piece_table
@@ -36,6 +36,7 @@ from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.schema import Residual, Schema, parts_first
 from spinney.tables.source import HeldRows
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
+from spinney.text import Sensitive
 
 # ---------------------------------------------------------------------------------------------------------- expressions
 # The lattice as expressions: the formulas of `counting/counts.py` for engines whose rows stay where they are.

@@ -29,7 +29,6 @@ from spinney.counting.joint import TableRequest
 from spinney.counting.sorting import counts_type
 from spinney.counting.spill import SpilledRuns, merge_runs
 from spinney.counting.states import AnyCut, StateRows, StateTables, states_array
-from spinney.errors import Sensitive
 from spinney.grid.lattice import Lattice
 from spinney.progress import progress
 from spinney.schema.rules import Rule
@@ -39,6 +38,7 @@ from spinney.tables.engines.stream import CountedStates
 from spinney.tables.frames import FrameKind
 from spinney.tables.source import HeldRows, Source, no_bounds, table_changed
 from spinney.tables.tally import Tallies, rules_among
+from spinney.text import Sensitive
 
 # ----------------------------------------------------------------------------------------------------------- kept cells
 # Counted cells that would not fit on the driver: Spark keeps them, and they come over in parts.

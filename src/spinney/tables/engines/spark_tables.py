@@ -26,12 +26,12 @@ from spinney.counting.counter import Marks, counts_of_vector
 from spinney.counting.joint import LAYOUT, TableRequest
 from spinney.counting.sorting import counts_type
 from spinney.counting.states import AnyCut, Cut, states_array
-from spinney.errors import Sensitive
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.ruler import RootedRuler
 from spinney.tables.engines.queries import bits_of_cut, packed_layout
 from spinney.tables.engines.stream import ReadInside, RuledCounts
 from spinney.tables.source import table_changed
+from spinney.text import Sensitive
 
 # --------------------------------------------------------------------------------------------------- batches of workers
 # What Spark's Python workers do with batches, whatever they count: packed numbers taken apart, rows gathered.

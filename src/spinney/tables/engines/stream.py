@@ -49,7 +49,7 @@ from spinney.counting.states import (
     StateTables,
     states_array,
 )
-from spinney.errors import FileError, NeverPickled, ParameterError, Sensitive, raise_alone
+from spinney.errors import FileError, ParameterError, raise_alone
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import Cells, RootedRuler
 from spinney.machine import n_threads, threads
@@ -60,6 +60,7 @@ from spinney.tables.engines.memory import axis_columns, check_values, merged_ext
 from spinney.tables.frames import FrameKind, Table
 from spinney.tables.source import Batch, Batches, HeldRows, Source, ready, table_changed
 from spinney.tables.tally import Tallies, tally_table
+from spinney.text import NeverPickled, Sensitive
 
 # -------------------------------------------------------------------------------------------------- passes over batches
 # Passes over a table that comes in batches: threads count tables of states batch by batch, each into sums of its own.
