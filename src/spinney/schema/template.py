@@ -8,7 +8,8 @@ Bounds and lists of values are left blank on purpose: what the table holds is pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -76,15 +77,23 @@ def read_stated(text: str, folder: Path) -> SchemaReading:
     return SchemaReading(schema, tuple(faults or [first]), unread, "person" in described)
 
 
+@contextmanager
+def _collect(faults: list[str], about: str = "") -> Iterator[None]:
+    """A SchemaError inside ends the work there and is put down as a fault, of what it is about."""
+    try:
+        yield
+    except SchemaError as err:
+        said = str(err)
+        faults.append(said if said.startswith(about.split(" ", maxsplit=1)[0]) else f"{about}: {said}")
+
+
 def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     key = key_in(described)
     faults += [no_entry(entry) for entry in sorted(set(described) - set(ENTRIES))]
     for name, entry in described["columns"].items():
-        try:
+        with _collect(faults):
             columns |= Schema({name: column_from_dict(name, entry, folder=folder, is_key=name == key)})
-        except SchemaError as err:
-            faults.append(str(err))
     return columns
 
 
@@ -98,20 +107,15 @@ def _read_rules(
         return []
     rules: list[Rule] = []
     for place, entry in enumerate(entries, start=1):
-        try:
+        with _collect(faults, f"rule {place}"):
             rule = rule_from_dict(place, entry)
             if unread.isdisjoint(rule.columns):
                 check_rules([rule], columns)
                 rules.append(rule)
-        except SchemaError as err:
-            said = str(err)
-            faults.append(said if said.startswith("rule ") else f"rule {place}: {said}")
-    try:
+    with _collect(faults):
         check_rules(rules, columns)
-    except SchemaError as err:
-        faults.append(str(err))
-        return []
-    return rules
+        return rules
+    return []
 
 
 def _read_places(

@@ -145,18 +145,8 @@ class EmptyWhen(Rule):
             if not other.nullable:
                 raise SchemaError(f"EmptyWhen: column {self.other!r} is never null; list values or make it nullable")
             return
-        possible = other.listed
-        if not possible:
-            raise SchemaError(
-                f"EmptyWhen: column {self.other!r} is of type {other.type_name}; "
-                "values can be listed of a category or a boolean"
-            )
-        places = places_in_list(other)
-        for value in self.values:
-            if (type(value), value) not in places:
-                hint = "; use True or False" if possible == (False, True) else did_you_mean(value, possible)
-                raise SchemaError(f"EmptyWhen: {brief(value)} is not a value of column {self.other!r}{hint}")
-        if len(self.values) == len(possible) and not other.nullable:
+        _check_listed(self, self.other, other, self.values)
+        if len(self.values) == len(other.listed) and not other.nullable:
             raise SchemaError(f"EmptyWhen: column {self.column!r} would always be empty; leave it out")
 
     def says(self, other: Column) -> ValueSet:
@@ -184,6 +174,19 @@ class EmptyWhen(Rule):
     def __repr__(self) -> str:
         listed = "" if self.values is None else f", values={list(self.values)!r}"
         return f"EmptyWhen(column={self.column!r}, other={self.other!r}{listed})"
+
+
+def _check_listed(rule: Rule, name: str, column: Column, values: Iterable[Any]) -> None:
+    """Raise a SchemaError unless these are values of a column whose values can be listed."""
+    kind, listed, known = type(rule).__name__, column.listed, places_in_list(column)
+    if not listed:
+        raise SchemaError(
+            f"{kind}: column {name!r} is of type {column.type_name}; values can be listed of a category or a boolean"
+        )
+    for value in values:
+        if (type(value), value) not in known:
+            hint = "; use True or False" if listed == (False, True) else did_you_mean(value, listed)
+            raise SchemaError(f"{kind}: {brief(value)} is not a value of column {name!r}{hint}")
 
 
 # -------------------------------------------------------------------------------------------------------------- implies
@@ -293,17 +296,7 @@ class PositionRule(Rule):
         return (self.column,)
 
     def check(self, columns: Columns) -> None:
-        kind, column = type(self).__name__, columns[self.column]
-        if not column.listed:
-            raise SchemaError(
-                f"{kind}: column {self.column!r} is of type {column.type_name}; values can be listed of a category or "
-                "a boolean"
-            )
-        known = places_in_list(column)
-        for value in self.values:
-            if (type(value), value) not in known:
-                hint = "; use True or False" if column.listed == (False, True) else did_you_mean(value, column.listed)
-                raise SchemaError(f"{kind}: {brief(value)} is not a value of column {self.column!r}{hint}")
+        _check_listed(self, self.column, columns[self.column], self.values)
 
     def says(self, column: Column) -> ValueSet:
         """The values that the rule is about, as physical numbers."""
