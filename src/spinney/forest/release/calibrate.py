@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -488,6 +489,58 @@ _NEAR = 1e-9
 _PLACES = 64
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ascending:
+    """Leaves of a column in the order of their values: their ends, and the shares of the rows asked for."""
+
+    low: Floats
+    high: Floats
+    mass: Floats
+    below: Floats  # (n_leaves + 1,): the share of rows below each leaf, and below none
+    spacing: Fraction | None
+
+    def n_steps(self, leaf: int) -> float:
+        """How many values a leaf has, of a column in steps."""
+        assert self.spacing is not None
+        return float(np.rint((self.high[leaf] - self.low[leaf]) / float(self.spacing))) + 1
+
+    def leaf_of(self, at: float) -> int:
+        """The leaf in which the share of rows up to a value reaches `at`."""
+        return int(np.clip(np.searchsorted(self.below, at, side="left") - 1, 0, len(self.low) - 1))
+
+    def value(self, leaf: int, inside: float) -> float:
+        """The value that a share of a leaf's rows lies at or below."""
+        if self.spacing is None:
+            return float(self.low[leaf] + inside * (self.high[leaf] - self.low[leaf]))
+        n_passed = math.ceil(inside * self.n_steps(leaf) - _NEAR)
+        return float((round(float(self.low[leaf]) / float(self.spacing)) + max(n_passed - 1, 0)) * self.spacing)
+
+    def end(self, at: float, room: Floats, inside: Floats, *, is_above: bool) -> float:
+        """The least or the largest value of which the release cannot tell that the share `at` is not reached there.
+
+        Args:
+            at: the share of rows at or below the quantile.
+            room: how far the share up to each leaf may be off (n_leaves,).
+            inside: and the share that lies up to a place inside the leaf, in the middle of it.
+            is_above: whether the largest value is wanted.
+        """
+        is_fine = (self.below[:-1] - room <= at) if is_above else (self.below[1:] + room >= at)
+        chosen = np.flatnonzero(is_fine)
+        last = len(self.low) - 1 if is_above else 0
+        leaf = int(chosen[-1 if is_above else 0]) if len(chosen) else last
+        if self.mass[leaf] == 0 or (is_coarse(self.low, self.high)[leaf] and leaf != self.leaf_of(at)):
+            return float(self.high[leaf] if is_above else self.low[leaf])
+        # Inside the leaf, the share of its rows that lie up to a value may be off.
+        n = _PLACES if self.spacing is None else int(min(self.n_steps(leaf), _PLACES))
+        p = np.arange(1, n + 1) / n
+        until = p - (1 / n if self.spacing is not None and is_above else 0.0)  # rows below the value itself
+        spread = np.hypot(room[leaf], inside[leaf] * np.sqrt(until * (1 - until)))
+        share = self.below[leaf] + until * self.mass[leaf]
+        fine = np.flatnonzero(share - spread <= at) if is_above else np.flatnonzero(share + spread >= at)
+        place = p[fine[-1 if is_above else 0]] if len(fine) else float(is_above)
+        return self.value(leaf, float(place))
+
+
 def calibrated_quantile(
     laws: Laws,
     misfit: Misfit | None,
@@ -504,64 +557,34 @@ def calibrated_quantile(
     weights = np.maximum(part.share * rows_by_leaf(laws, parts, variable), 0.0)
     order = np.argsort(values.mean, kind="stable")
     order = order[part.touches[order]]
-    low, high, mass = values.low[order], values.high[order], weights[order]
-    if not mass.any():
-        mass = np.ones_like(mass)
+    mass = weights[order] if weights[order].any() else np.ones(len(order))
     n_rows, mass = laws.total * float(mass.sum()), mass / mass.sum()
     below = np.concatenate([[0.0], np.cumsum(mass)])
-    n_steps = np.ones(len(low)) if values.spacing is None else np.rint((high - low) / values.step) + 1
-
-    def value(leaf: int, inside: float) -> float:
-        """The value that a share of a leaf's rows lies at or below."""
-        if values.spacing is None:
-            return float(low[leaf] + inside * (high[leaf] - low[leaf]))
-        n_passed = math.ceil(inside * n_steps[leaf] - _NEAR)
-        return float((round(float(low[leaf]) / values.step) + max(n_passed - 1, 0)) * values.spacing)
-
-    leaf = int(np.clip(np.searchsorted(below, at, side="left") - 1, 0, len(low) - 1))
-    estimate = value(leaf, min(max((at - below[leaf]) / max(mass[leaf], 1e-300), 0.0), 1.0))
+    leaves = _Ascending(values.low[order], values.high[order], mass, below, values.spacing)
+    leaf = leaves.leaf_of(at)
+    estimate = leaves.value(leaf, min(max((at - below[leaf]) / max(mass[leaf], 1e-300), 0.0), 1.0))
 
     # The error of the share of rows below the end of a leaf that is nearest to the quantile; leaves are whole there.
     beneath = np.zeros(len(part.share), dtype=np.bool_)
     beneath[order[: leaf + (below[leaf + 1] - at < at - below[leaf])]] = True
     plain = {number: Factor(replace(one, values=None)) for number, one in parts.items()}
     cut = Part(part.leaves, part.share * beneath, part.touches & beneath, part.is_whole & beneath)
-    found = calibrated(
-        laws,
-        misfit,
-        Ratio({**plain, variable: Factor(cut)}, plain),
-        counted,
-        of_population=of_population,
-    )
+    ratio = Ratio({**plain, variable: Factor(cut)}, plain)
     # A share next to 0 or 1 has the error of one as far inside as the quantile is.
-    reach = found.half_width(level)
+    reach = calibrated(laws, misfit, ratio, counted, of_population=of_population).half_width(level)
     z = noise_quantile(column.noise, level) if column is not None else 2.0
     inside = z * mass * np.sqrt(scatter_inside(laws, variable, part)[order])
     # Among some rows, leaves of a state have shares that the state alone is known by.
     inside_states = z * _spread_in_states(mass, part.leaves.states[order]) if len(parts) > 1 else np.zeros(len(below))
 
     ends = []
-    for side in (False, True):
-        lost = _lost_beyond(part, column, order, is_above=side)
-        own = np.hypot(reach, inside_states[:-1] if side else inside_states[1:])
-        room = np.maximum(own, lost[0] / max(n_rows, 1.0) + np.hypot(own, z * lost[1] / max(n_rows, 1.0)))
-        is_fine = (below[:-1] - room <= at) if side else (below[1:] + room >= at)
-        chosen = np.flatnonzero(is_fine)
-        end = (int(chosen[-1]) if side else int(chosen[0])) if len(chosen) else (len(low) - 1 if side else 0)
-        if mass[end] == 0 or (is_coarse(low, high)[end] and end != leaf):
-            ends.append(float(high[end] if side else low[end]))
-            continue
-        # Inside the leaf, the share of its rows that lie up to a value may be off.
-        n = int(min(n_steps[end], _PLACES)) if values.spacing is not None else _PLACES
-        p = np.arange(1, n + 1) / n
-        until = p - (1 / n if values.spacing is not None and side else 0.0)  # rows below the value itself
-        spread = np.hypot(room[end], inside[end] * np.sqrt(until * (1 - until)))
-        share = below[end] + until * mass[end]
-        fine = np.flatnonzero(share - spread <= at) if side else np.flatnonzero(share + spread >= at)
-        place = (p[fine[-1]] if side else p[fine[0]]) if len(fine) else float(side)
-        ends.append(value(end, float(place)))
+    for is_above, of_states in ((False, inside_states[1:]), (True, inside_states[:-1])):
+        lost, noise = _lost_beyond(part, column, order, is_above=is_above)
+        own = np.hypot(reach, of_states)
+        room = np.maximum(own, lost / max(n_rows, 1.0) + np.hypot(own, z * noise / max(n_rows, 1.0)))
+        ends.append(leaves.end(at, room, inside, is_above=is_above))
     if values.spacing is not None or min(ends) == max(ends):
-        ends += _next_values(estimate, low, high, mass > 0, values.step)
+        ends += _next_values(estimate, leaves.low, leaves.high, mass > 0, values.step)
     if values.spacing is not None:
         ends = [float(round(end / values.step) * values.spacing) for end in ends]
     return estimate, min(estimate, *ends), max(estimate, *ends)
