@@ -142,13 +142,12 @@ def grow_field(
     field: Field | None = None
 
     def fit(sampled: SampledRows, steps: int) -> Field:
-        weights = sampled.weights * (start.total / max(float(sampled.weights.sum()), 1e-300))
         return fit_field(
             layout.own_sizes,
             layout.sizes,
             measurements,
             sampled.evidence,
-            weights,
+            _scaled(sampled, start),
             start.total,
             role=role,
             masks=start.masks,
@@ -157,7 +156,8 @@ def grow_field(
         )
 
     def measure(clique: FieldClique, expected: Floats, even: int | None = None) -> None:
-        spread = expected if even is None else _evened(expected, even)
+        # Half as expected, half even along the axis.
+        spread = expected if even is None else (expected + expected.mean(axis=even, keepdims=True)) / 2
         deviations = _COUNT_DEVIATIONS if clique.evidence == (start.count,) else _BOX_DEVIATIONS
         labels = box_labels(spread, deviations * noise_std, by=_apart(clique, role))
         n_boxes = int(labels.max()) + 1
@@ -272,8 +272,3 @@ def _chance(expected: Floats, n_sampled: int) -> float:
 def _scaled(sampled: SampledRows, start: RowsStart) -> Floats:
     """Weights of drawn rows that add up to the units of all rows."""
     return np.asarray(sampled.weights * (start.total / max(float(sampled.weights.sum()), 1e-300)))
-
-
-def _evened(expected: Floats, axis: int) -> Floats:
-    """Half as expected, half even along an axis."""
-    return np.asarray((expected + expected.mean(axis=axis, keepdims=True)) / 2)

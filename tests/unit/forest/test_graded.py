@@ -122,7 +122,7 @@ def test_older_releases_draw_evenly(tmp_path):
     release.save(tmp_path / "even.spinney", overwrite=True)
     again = sp.load(tmp_path / "even.spinney")
     assert not again.is_graded
-    assert again._drawn_from is again.columns
+    assert again.drawn_columns == again.columns
 
 
 @pytest.mark.filterwarnings("error")

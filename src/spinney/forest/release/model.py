@@ -34,7 +34,7 @@ from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, Rele
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
-from spinney.graph.model import GraphModel, Offsets, draw_states
+from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
 from spinney.release.answers.question import plain
@@ -138,13 +138,6 @@ class ForestRelease(Release):
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
-    def _drawn_from(self) -> dict[str, ColumnModel]:
-        """The columns as rows are drawn from them."""
-        if not self.is_graded:
-            return self.columns
-        return {name: finer for name, (finer, _) in self.finer_leaves.items()}
-
-    @cached_property
     def finer_leaves(self) -> dict[str, tuple[ColumnModel, NDArray[np.int64]]]:
         """Of each column, the leaves that rows are drawn from, and which leaf each of them is a part of."""
         drawn = self.schema._as_drawn
@@ -152,10 +145,10 @@ class ForestRelease(Release):
             return {name: (model, np.arange(len(model.low))) for name, model in self.columns.items()}
         return {name: graded_leaves(model, drawn[name]) for name, model in self.columns.items()}
 
-    @property
-    def drawn_columns(self) -> Mapping[str, ColumnModel]:
+    @cached_property
+    def drawn_columns(self) -> dict[str, ColumnModel]:
         """The columns as rows are drawn from them: with long leaves divided, where they are graded."""
-        return self._drawn_from
+        return {name: finer for name, (finer, _) in self.finer_leaves.items()}
 
     @property
     def variables(self) -> list[str]:
@@ -316,7 +309,7 @@ class ForestRelease(Release):
         for name in balance or ():
             if name in (where or ()):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
-        return self._prepared(self._drawn_from, dict(where or {}), dict(balance or {}))
+        return self._prepared(self.drawn_columns, dict(where or {}), dict(balance or {}))
 
     def _prepared(
         self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
@@ -422,9 +415,16 @@ class ForestRelease(Release):
         prepared: Prepared | None = None,
     ) -> tuple[NDArray[np.int32], Floats]:
         """States of the variables (n_variables, n_rows), and positions along all columns (n_columns, n_rows)."""
-        schema, columns, regions, model, held = prepared or self._prepared(self._drawn_from, {}, {})
+        schema, columns, regions, model, held = prepared or self._prepared(self.drawn_columns, {}, {})
         offsets = rng.random if part is None else part.offsets()
-        drawn = self._draw_states(model, held, n_rows, rng, offsets)
+        # Without conditions, single columns and counted pairs are as the model has them.
+        every = range(len(self.variables))
+        if self.products is None:
+            drawn = draw_states(model, n_rows, rng, offsets)
+        elif held is not None:
+            drawn = draw_tilted_given(model, self.products.tilt, self._factors, n_rows, rng, columns=held)
+        else:
+            drawn = draw_tilted(model, self.products.tilt, n_rows, rng, columns=every, pairs=self.counted_pairs)
         states = {name: drawn[place] for place, name in enumerate(self.variables)}
         places: dict[str, Floats] = {}
         for name in progress(self.variables, "drawing columns", unit="column"):
@@ -438,28 +438,11 @@ class ForestRelease(Release):
         nothing = np.zeros(n_rows)
         return drawn, np.stack([places.get(name, nothing) for name in self.schema])
 
-    def _draw_states(
-        self,
-        model: GraphModel,
-        held: tuple[int, ...] | None,
-        n_rows: int,
-        rng: np.random.Generator,
-        offsets: Offsets,
-    ) -> NDArray[np.int32]:
-        """States of rows; without conditions, single columns and counted pairs are as the model has them."""
-        if self.products is None:
-            return draw_states(model, n_rows, rng, offsets)
-        tilt = self.products.tilt
-        if held is not None:
-            return draw_tilted_given(model, tilt, self._factors, n_rows, rng, columns=held)
-        columns = range(len(self.variables))
-        return draw_tilted(model, tilt, n_rows, rng, columns=columns, pairs=self.counted_pairs)
-
     @cached_property
     def _factors(self) -> Factors:
         """What draws under conditions are weighted by beside the tilt; the same in every process."""
         assert self.products is not None
-        model = self._prepared(self._drawn_from, {}, {}).model
+        model = self._prepared(self.drawn_columns, {}, {}).model
         columns, rng = range(len(self.variables)), np.random.default_rng(_FACTORS_STREAM)
         return fitted_factors(model, self.products.tilt, rng, columns=columns, pairs=self.counted_pairs)
 

@@ -264,10 +264,15 @@ def draw_obeying(
 
 def _broken(own: States, zeros: Zeros) -> NDArray[np.int64]:
     """The rows that have an impossible combination of states."""
-    obeys = np.ones(own.shape[1], dtype=np.bool_)
+    return np.flatnonzero(~_obey(own, zeros))
+
+
+def _obey(own: States, zeros: Zeros) -> NDArray[np.bool_]:
+    """Whether rows have no impossible combination of states."""
+    found = np.ones(own.shape[1], dtype=np.bool_)
     for clique, possible in zeros:
-        obeys &= possible[tuple(own[column] for column in clique)]
-    return np.flatnonzero(~obeys)
+        found &= possible[tuple(own[column] for column in clique)]
+    return found
 
 
 def _put_together(
@@ -290,9 +295,7 @@ def _put_together(
         for column in free:
             changes = rng.random(_TRIED) < share
             tried[column, changes] = rng.integers(field.sizes[column], size=int(changes.sum()))
-        obeys = np.ones(_TRIED, dtype=np.bool_)
-        for clique, possible in zeros:
-            obeys &= possible[tuple(tried[column] for column in clique)]
+        obeys = _obey(tried, zeros)
         for column, possible in masks:
             obeys &= possible[tried[column]]
         if obeys.any():
