@@ -48,7 +48,7 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior import PriorRows, reading_prior, use_prior, with_prior
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.fit import ReleasedProducts, noisy_total, one_way
-from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles, MeasuredTable
+from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.sums import release_products, tilt_fit
@@ -71,11 +71,6 @@ def kept_columns(
 ) -> tuple[MeasuredColumn | None, ...]:
     """For every column the counts that were released of it; None where nothing was counted."""
     return tuple(_kept(noisy.get(index), cut, partings.get(index)) for index, cut in enumerate(cuts))
-
-
-def kept_tables(measurements: Sequence[Measurement]) -> tuple[MeasuredTable, ...]:
-    """The tables that were counted, in order."""
-    return tuple(m.counted for m in measurements if isinstance(m, CountedBoxes) and m.counted is not None)
 
 
 def _kept(noisy: NoisyColumn | NoisyPlace | None, cut: AnyCut, parting: Parting | None) -> MeasuredColumn | None:
@@ -166,7 +161,10 @@ def grow(
     raw, noisy = noisy, _with_prior(noisy, axes, prior, rows_total)
     columns, models, cuts = _column_states(axes, noisy, design, partings, rows_total)
     sizes = tuple(cut.n_states for cut in cuts)
-    one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
+    one_ways = [
+        one_way(index, model, column.noise_std, are_codes=isinstance(column, NoisyColumn) and column.levels is not None)
+        for index, (model, column) in enumerate(zip(models, columns, strict=True))
+    ]
     masks = zeros(models)
     possible = Possible(sizes, masks)
 
@@ -236,7 +234,7 @@ def grow(
             )
     measured = Measured(
         kept_columns(raw, cuts, partings),
-        kept_tables(measurements),
+        tuple(m.counted for m in measurements if isinstance(m, CountedBoxes) and m.counted is not None),
         rows_total,
         row_count,
         _CAUTION[design.structure],
@@ -356,11 +354,6 @@ def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCoun
     every = list(columns)
     counted = [column for column in every if isinstance(column, NoisyColumn)] or every
     return noisy_total([column.noisy_sum for column in counted], row_count)
-
-
-def _one_way(index: int, model: Model, column: NoisyColumn | NoisyPlace) -> Measurement:
-    are_codes = isinstance(column, NoisyColumn) and column.levels is not None
-    return one_way(index, model, column.noise_std, are_codes=are_codes)
 
 
 def _measure_cliques(

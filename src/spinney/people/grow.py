@@ -337,20 +337,14 @@ def _grown_rows(
     masks = [(seen.place, column, possible) for _, column, possible in some.masks]
     count = variables.names.index(count_name(shape.name))
     start = RowsStart(seen, of_table.role, one_ways, count, levels, some.total, masks, sorted_by)
-    least = _least_rows(variables, count)
+    number = variables.schema[count_name(shape.name)]
+    assert isinstance(number, Integer)  # of rows: positions count from the fewest that a person has
     synthetic = SyntheticPersons(
-        forest, count=count, least=least, most=shape.most, layout=seen, sorted_by=sorted_by, rng=rng
+        forest, count=count, least=int(number.low), most=shape.most, layout=seen, sorted_by=sorted_by, rng=rng
     )
     field, measured = grow_field(tables, start, prepaid, synthetic.rows, n_tables=n_row_tables(of_table))
     models = dict(zip(names, some.models, strict=True))
     return GrownRows(of_table, models, some.noisy, seen, field, measured, correlations, some.total)
-
-
-def _least_rows(variables: Variables, count: int) -> int:
-    """The fewest rows that a person has: positions count from there."""
-    column = variables.schema[variables.names[count]]
-    assert isinstance(column, Integer)
-    return int(column.low)
 
 
 def _shares(weights: Floats) -> Floats:
