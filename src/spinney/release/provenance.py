@@ -28,9 +28,9 @@ from spinney.documents import Lines, fragment
 from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
 from spinney.machine import load_optional
-from spinney.privacy.accounts.chain import events_of
+from spinney.privacy.accounts.rules import events_on_record
 from spinney.privacy.accounts.shared import SharedLedger, default_population, store_at
-from spinney.privacy.accounts.verifying import all_charges, find_release
+from spinney.privacy.accounts.verifying import find_release
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import DiscreteLaplaceCounts, Event, PartitionSelection
 from spinney.release.file import FORMAT_VERSION, digest, embedded_signature, file_digest, file_format, with_signature
@@ -180,19 +180,18 @@ def _held(ledger: Ledger, unit: str) -> list[tuple[str | None, list[tuple[int, E
     """
     if not isinstance(ledger, SharedLedger):
         return [(None, list(enumerate(ledger.events, start=1)))] if ledger.unit.value == unit else []
-    ended = {charge.number for charge in all_charges(ledger) if charge.release is not None or charge.error is not None}
+    state = ledger._read()
+    ended = {entry.number for fit in state.fits.values() if fit.is_ended for entry in fit.charges}
     return [
         (
             population.name,
             [
-                (entry.number, event)
-                for entry in ledger.entries
-                if entry.kind in ("charge", "brand") and entry.fields["population"] == population.name
-                if entry.number not in ended
-                for event in events_of(entry) or ()
+                (number, event)
+                for number, event in events_on_record(state, population=population.name)
+                if number not in ended
             ],
         )
-        for population in ledger.populations
+        for population in state.populations.values()
         if population.room.unit.value == unit
     ]
 

@@ -383,9 +383,9 @@ class Decision:
     why: str | None
 
 
-def charges_of(state: State, population: str) -> tuple[ChargeOnRecord, ...]:
-    """The charges of a population, in their order, with what came of them."""
-    pairs = [(entry, fit) for fit in state.fits.values() if fit.population == population for entry in fit.charges]
+def charges_of(fits: Iterable[Fit]) -> tuple[ChargeOnRecord, ...]:
+    """The charges of fits, in their order, with what came of them."""
+    pairs = [(entry, fit) for fit in fits for entry in fit.charges]
     return tuple(
         ChargeOnRecord(
             entry.number,
@@ -457,12 +457,20 @@ def _limits_said(fields: Mapping[str, Any]) -> str:
 
 def brands_of(state: State, population: str | None = None) -> tuple[tuple[int, Brand], ...]:
     """What voids guarantees of a population, or of all, each with the number of its entry."""
+    listed = events_on_record(state, population=population)
+    return tuple((number, event) for number, event in listed if isinstance(event, Brand))
+
+
+def events_on_record(
+    state: State, *, population: str | None = None, fit: str | None = None
+) -> tuple[tuple[int, Event], ...]:
+    """The charges and brands of a population or of a fit that can be read, each with the number of its entry."""
     return tuple(
         (entry.number, event)
         for entry in state.entries
-        if entry.kind == "brand" and population in (None, entry.fields["population"])
+        if entry.kind in ("charge", "brand")
+        if population in (None, entry.fields["population"]) and fit in (None, entry.fields["fit"])
         for event in events_of(entry) or ()
-        if isinstance(event, Brand)
     )
 
 

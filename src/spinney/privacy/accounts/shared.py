@@ -41,6 +41,7 @@ from spinney.privacy.accounts.rules import (
     charges_of,
     check_charge,
     decisions_of,
+    events_on_record,
     rehearsed,
 )
 from spinney.privacy.accounts.sqlite import SqliteStore
@@ -340,17 +341,13 @@ class SharedLedger(Ledger):
     def events(self) -> tuple[Event, ...]:
         """All charges and brands of this population that this Spinney can read; others may have charged since."""
         name = self.population
-        listed = (
-            events_of(entry)
-            for entry in self._state.entries
-            if entry.kind in ("charge", "brand") and entry.fields.get("population") == name
-        )
-        return tuple(event for events in listed for event in events or ())
+        return tuple(event for _number, event in events_on_record(self._state, population=name))
 
     @property
     def charges(self) -> tuple[ChargeOnRecord, ...]:
         """The charges of this population, with what came of them."""
-        return charges_of(self._state, self.population)
+        name = self.population
+        return charges_of(fit for fit in self._state.fits.values() if fit.population == name)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -372,9 +369,9 @@ class SharedLedger(Ledger):
 
     def paid_under(self, key: str) -> tuple[ChargeOnRecord, ...]:
         """The charges that carry a key; none where nothing was charged under it."""
-        fit = self._read().fits.get(key)
-        numbers = set() if fit is None else {entry.number for entry in fit.charges}
-        return tuple(charge for charge in self.charges if charge.number in numbers)
+        name = self.population
+        fit = self._state.fits.get(key)
+        return charges_of([fit] if fit is not None and fit.population == name else [])
 
     def paid(self) -> tuple[ChargeOnRecord, ...]:
         return () if self._fit is None else self.paid_under(self._fit)

@@ -22,7 +22,15 @@ import numpy as np
 from spinney.errors import FileError, SpinneyError
 from spinney.privacy.accounts.chain import Entry, events_of, parse_head
 from spinney.privacy.accounts.postgres import PostgresStore
-from spinney.privacy.accounts.rules import ChargeOnRecord, Fit, State, brand_warning, brands_of, charges_of
+from spinney.privacy.accounts.rules import (
+    ChargeOnRecord,
+    Fit,
+    State,
+    brand_warning,
+    brands_of,
+    charges_of,
+    events_on_record,
+)
 from spinney.privacy.accounts.shared import SharedLedger, store_at
 from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
 from spinney.privacy.budget import Unit
@@ -334,16 +342,5 @@ def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[E
 
 
 def _found(state: State, fit: Fit, events: tuple[Event, ...]) -> FoundRelease:
-    numbers = {entry.number for entry in fit.charges}
-    charges = tuple(charge for charge in charges_of(state, fit.population) if charge.number in numbers)
-    listed: list[Event] = []
-    for entry in state.entries:
-        if entry.kind in ("charge", "brand") and entry.fields.get("fit") == fit.key:
-            listed += events_of(entry) or ()
-    return FoundRelease(charges, agrees=tuple(listed) == tuple(events), head=state.head)
-
-
-def all_charges(ledger: SharedLedger) -> tuple[ChargeOnRecord, ...]:
-    """The charges of all populations of a ledger."""
-    state = ledger._read()
-    return tuple(charge for name in state.populations for charge in charges_of(state, name))
+    listed = tuple(event for _number, event in events_on_record(state, fit=fit.key))
+    return FoundRelease(charges_of([fit]), agrees=listed == tuple(events), head=state.head)
