@@ -13,7 +13,7 @@ unless `against=` is given: that picture is NOT PRIVATE. Needs matplotlib: `pip 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -38,22 +38,20 @@ from spinney.report.columns import (
     tables_of,
 )
 from spinney.report.draw import (
-    INK,
-    LINE,
-    QUIET,
-    STRONG,
-    WARM,
+    HEAT,
+    SLANTED,
+    bar_labels,
     cut_label,
-    draw_bars,
-    draw_heat_map,
+    draw_column,
+    draw_graph,
     draw_map,
-    draw_released_graph,
-    marks_of,
-    shown_bars,
+    draw_pairs,
+    map_tallness,
+    write_ticks,
 )
 from spinney.report.parts import model_part
-from spinney.report.pictures import new_figure
-from spinney.text import as_given, did_you_mean, printable
+from spinney.report.svg import INK, LINE, QUIET, new_figure
+from spinney.text import as_given, did_you_mean, many, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,21 +83,12 @@ def release_of(given: Any) -> Release:
     return found
 
 
-def column_of(release: Release, name: str, level: float, against: Any) -> Column:
-    """One column as a report has it."""
-    (found,) = columns_of(release, [name], level, against)
-    return found
-
-
 def columns_of(release: Release, names: Sequence[str] | None, level: float, against: Any) -> list[Column]:
     """Some columns as a report has them, by default all; a ParameterError where one is not known."""
     if isinstance(names, str):
         raise ParameterError(f"columns={names!r} is one name; give a list of names")
-    known = _known(release)
-    wanted = known if names is None else list(names)
-    for name in wanted:
-        if name not in known:
-            raise ParameterError(f"column={as_given(name)} is not one of the release{did_you_mean(name, known)}")
+    wanted = _known(release) if names is None else list(names)
+    _check_known(release, wanted)
     asked = wanted if names is not None and not isinstance(release, PeopleRelease) else None
     bars = release.error_bars(asked, level=level, pairs=False)
     answered = {one.name for one in bars.columns if one.answers is not None}
@@ -122,6 +111,14 @@ def _known(release: Release) -> list[str]:
         for name, column in schema.items()
         if column.is_read
     ]
+
+
+def _check_known(release: Release, names: Iterable[str]) -> None:
+    """Raise a ParameterError where a column is not known."""
+    known = _known(release)
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"column={as_given(name)} is not one of the release{did_you_mean(name, known)}")
 
 
 def _real(
@@ -169,10 +166,7 @@ def joint_of(release: Release, x: str, y: str) -> Joint:
             is_row = isinstance(release, PeopleRelease) and table != release.shape.persons_name
             is_counted = is_row or bool(own._holds_pair((names[x], names[y])))
             return Joint([shown_bar(label) for label in across], [shown_bar(label) for label in up], shares, is_counted)
-    known = _known(release)
-    for name in (x, y):
-        if name not in known:
-            raise ParameterError(f"column={as_given(name)} is not one of the release{did_you_mean(name, known)}")
+    _check_known(release, (x, y))
     raise ParameterError(f"{x!r} and {y!r} are not two different columns of one table")
 
 
@@ -277,7 +271,7 @@ def distribution(
         ParameterError: there is no such column, or the level is not between 0 and 1.
     """
     source = release_of(release)
-    described, real = column_of(source, column, level, against)
+    ((described, real),) = columns_of(source, [column], level, against)
     axes = panels(ax, 4.6, 0.9 + 0.24 * min(len(described["bars"]), 15))
     _draw_column(axes, described, real, source)
     return axes
@@ -306,7 +300,7 @@ def distributions(
     every = bare(len(found), _ACROSS, 3.8, 0.9 + 0.22 * max(min(len(one["bars"]), 15) for one, _ in found))
     for place, (axes, (described, real)) in enumerate(zip(every, found, strict=True)):
         beside = found[place // _ACROSS * _ACROSS :][:_ACROSS]
-        _draw_column(axes, described, real, source, n_lines=max(len(_labels(one)) for one, _ in beside))
+        _draw_column(axes, described, real, source, n_lines=max(len(bar_labels(one)) for one, _ in beside))
     return every
 
 
@@ -326,10 +320,8 @@ def pairs(release: Any, *, show: str = "dependence", ax: Axes | None = None, lev
         ParameterError: `show` is something else, or there are fewer than two columns.
     """
     source = release_of(release)
-    shown = {"dependence": ("distance", STRONG), "uncertainty": ("share", WARM)}
-    if not isinstance(show, str) or show not in shown:
+    if show not in ("dependence", "uncertainty"):
         raise ParameterError(f"show={as_given(show)} is not 'dependence' or 'uncertainty'")
-    key, color = shown[show]
     drawn = drawn_tables(source).get(persons_table(source) or "") if source.kind != "forest" else None
     found = pairs_part(source, report_bars(source, level), drawn)
     if len(found["names"]) < 2:
@@ -337,11 +329,9 @@ def pairs(release: Any, *, show: str = "dependence", ax: Axes | None = None, lev
     side = 1.8 + 0.3 * len(found["names"])
     axes = panels(ax, side + 0.4, side)
     style(axes, framed=False)
-    shades = {tuple(one["columns"]): one[key] for one in found["pairs"]}
-    draw_heat_map(axes, found["names"], shades, marks_of(found), color)
+    draw_pairs(axes, show, found["names"], found["pairs"])
     axes.set_aspect("equal")
-    titles = {"dependence": "distance from independence", "uncertainty": "how far a cell may be off"}
-    finish(axes, titles[show], source, pad=18)
+    finish(axes, HEAT[show].caption, source, pad=18)
     return axes
 
 
@@ -365,15 +355,8 @@ def pair(release: Any, x: str, y: str, *, ax: Axes | None = None) -> Axes:
     style(axes)
     largest = float(found.shares.max()) or 1.0
     shades = axes.imshow(found.shares, origin="lower", aspect="auto", cmap="YlGn", vmin=0.0, vmax=largest)
-    axes.set_xticks(
-        range(len(found.across)),
-        [cut_label(label) for label in found.across],
-        rotation=45,
-        ha="right",
-        rotation_mode="anchor",
-        parse_math=False,
-    )
-    axes.set_yticks(range(len(found.up)), [cut_label(label) for label in found.up], parse_math=False)
+    write_ticks(axes, "x", [cut_label(label) for label in found.across], 9, **SLANTED)
+    write_ticks(axes, "y", [cut_label(label) for label in found.up], 9)
     axes.set_xlabel(printable(x), color=INK, parse_math=False)
     axes.set_ylabel(printable(y), color=INK, parse_math=False)
     bar = axes.figure.colorbar(shades, ax=axes, format=lambda value, _: f"{100 * value:.3g} %")
@@ -398,14 +381,13 @@ def map(  # noqa: A001 - `sp.plot.map` is what it is called
     """
     source = release_of(release)
     drawn = map_of(source, x, y)
-    (left, right), (bottom, top) = drawn["x"], drawn["y"]
-    tallness = (drawn["aspect"] or (right - left) / (top - bottom)) * (top - bottom) / (right - left)
+    tallness = map_tallness(drawn)
     width, height = (5.5 / tallness, 5.5) if tallness > 1 else (5.5, 5.5 * tallness)
     axes = panels(ax, max(width, 2.0) + 0.9, max(height, 1.5) + 0.8)
     style(axes)
     draw_map(axes, drawn)
     axes.set_aspect("auto" if drawn["aspect"] is None else drawn["aspect"])
-    finish(axes, f"expected rows; {drawn['released']:,} released {_plural(drawn['released_as'])}", source)
+    finish(axes, f"expected rows; {many(drawn['released'], drawn['released_as'])} released", source)
     return axes
 
 
@@ -427,32 +409,14 @@ def graph(release: Any, *, ax: Axes | None = None) -> Axes:
     axes = panels(ax, side, side)
     if ax is not None:
         side = min(axes.get_window_extent().size) / axes.figure.dpi
-    n_lines = draw_released_graph(axes, found, side=side)
-    finish(axes, f"{len(found['columns']):,} columns, {n_lines:,} pairs measured together", source)
+    _, lines = draw_graph(axes, found, side=side)
+    finish(axes, f"{len(found['columns']):,} columns, {len(lines):,} pairs measured together", source)
     return axes
 
 
-def _labels(described: Any) -> list[str]:
-    """What stands beside the bars of a column, and below them how many more there are."""
-    bars, n_more = shown_bars(described)
-    return [cut_label(bar["label"]) for bar in bars] + ([f"and {n_more:,} more"] if n_more else [])
-
-
 def _draw_column(axes: Axes, described: Any, real: Sequence[float] | None, source: Any, n_lines: int = 1) -> None:
-    """One column on axes: labels on the left, rows or shares along the bottom; as thick as so many lines make bars."""
-    labels = _labels(described)
     style(axes)
-    draw_bars(axes, shown_bars(described)[0], real, n_lines=max(len(labels), n_lines))
-    axes.set_yticks(range(len(labels)), labels, parse_math=False)
-    axes.tick_params(axis="y", length=0)
     who = "persons" if source.card.unit.endswith("person") else "rows"
-    is_share = described["scale"] == "share"
-    axes.set_xlabel("share of rows" if is_share else who, color=INK)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %" if is_share else f"{value:,.6g}")
-    axes.locator_params(axis="x", nbins=4)
+    draw_column(axes, described, who=who, real=real, n_lines=n_lines)
     title = printable(described["key"])
     finish(axes, title if real is None else f"{title}\n{_PRIVATE}", source)
-
-
-def _plural(what: str) -> str:
-    return "leaves" if what == "leaf" else f"{what}s"

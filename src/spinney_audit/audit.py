@@ -15,7 +15,6 @@ no locks.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -23,21 +22,22 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
 
+from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import ParameterError, PrivacyWarning, SchemaWarning, SpinneyError
 from spinney.machine import THREADS, available_processors, load_optional
 from spinney.progress import Bar, progress_bar
 from spinney.release.file import load
 from spinney.release.release import Release
-from spinney.text import as_given
+from spinney.report.svg import new_figure, to_svg
+from spinney.text import aligned, as_given
 from spinney_audit.battery import FAMILIES, Spec, checked_families, of_release, standard
 from spinney_audit.game import POWER, TELLING, Finding, Tally, Verdict, run
 
@@ -64,35 +64,17 @@ def _look_of(finding: Finding) -> str:
     return "exceeds" if finding.exceeds else "" if finding.tells else "open"
 
 
-def table(result: AuditResult) -> str:
-    """The games as an HTML table, for notebooks."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in HEADS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells(verdict)) + "</tr>" for verdict in result.verdicts
-    )
-    said = "".join(f"<p>{escape(line)}</p>" for line in result.summary())
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
-
-
 def _bars(result: AuditResult) -> str:
     """Of each family the bound that comes nearest to its claim, as a share of it, in SVG."""
-    matplotlib = load_optional("matplotlib", "a page of an audit")
-    matplotlib.use("svg")
-    figure_module: Any = load_optional("matplotlib.figure", "a page of an audit")
-
     families = list(result.families.items())[::-1]
-    figure = figure_module.Figure(figsize=(7, 0.6 + 0.32 * len(families)), layout="constrained")
-    axes = figure.subplots()
+    axes = new_figure(7, 0.6 + 0.32 * len(families)).subplots()
     colours = [_COLOURS[_look_of(verdict.finding)] for _, verdict in families]
     axes.barh([name for name, _ in families], [ratio_of(verdict) for _, verdict in families], color=colours)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xlabel("lower bound, as a share of the claim")
     axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "spinney", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    nearest = "The bound of each family that comes nearest to its claim; the table holds the same numbers."
+    return to_svg(axes, name="bounds", title="Lower bounds beside claims", description=nearest)
 
 
 # --------------------------------------------------------------------------------------------------------------- runner
@@ -271,7 +253,7 @@ UNCHARGED = "nothing to test"
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Documented):
     """What an audit found. `str()` of it is a table; nothing in it comes from a private table.
 
     Attributes:
@@ -351,17 +333,16 @@ class AuditResult:
         """The result as one self-contained page. Needs jinja2 and matplotlib."""
         return page(self)
 
-    def _repr_html_(self) -> str:
-
-        return table(self)
+    def document(self) -> Document:
+        """The games as notebooks show them, and what they come to."""
+        games = Table("games", HEADS, [cells(verdict) for verdict in self.verdicts], is_open=True)
+        return Document(f"Audit of {self.of}", [games, Facts([("", line) for line in self.summary()])])
 
     def __str__(self) -> str:
         if not self.verdicts:
             return "\n".join(self.summary())
-        rows = [HEADS, *(cells(verdict) for verdict in self.verdicts)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
-        lines = [_line(row, widths) for row in rows]
-        return "\n".join([*lines, "", *self.summary()])
+        rows = aligned([HEADS, *map(cells, self.verdicts)], right=range(4, len(HEADS) - 1))
+        return "\n".join([*rows, "", *self.summary()])
 
     def summary(self) -> list[str]:
         """What it comes to, in sentences."""
@@ -450,14 +431,6 @@ def _rounded(seconds: float) -> str:
     """A number of seconds to two digits, rounded up."""
     unit = 10 ** max(math.floor(math.log10(max(seconds, 1))) - 1, 0)
     return f"{math.ceil(seconds / unit) * unit:,.0f}"
-
-
-def _line(row: Iterable[str], widths: list[int]) -> str:
-    padded = [
-        text.ljust(width) if place < 4 or place == len(HEADS) - 1 else text.rjust(width)
-        for place, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(padded).rstrip()
 
 
 # ---------------------------------------------------------------------------------------------------------------- audit

@@ -24,25 +24,22 @@ from starlette.responses import Response
 from spinney.errors import ParameterError, SpinneyError
 from spinney.privacy.ledger import Ledger
 from spinney.report.draw import (
-    INK,
-    LINE,
     LINE_HEIGHT,
     MOST_BARS,
-    PAPER,
-    QUIET,
-    STRONG,
+    SLANTED,
     WIDTH,
-    bare_axes,
     belief_drawing,
     budget_drawing,
     column_drawing,
+    draw_answers,
     graph_drawing,
     map_drawing,
-    new_figure,
-    to_svg,
-    uncertainty_drawing,
+    pairs_drawing,
+    write,
+    write_beside,
+    write_ticks,
 )
-from spinney.report.pictures import LINES
+from spinney.report.svg import INK, LINE, PAPER, QUIET, STRONG, canvas, to_svg
 from spinney.text import cut, printable
 from spinney_studio.background import OpenedRelease, StillWorking, contents, maps
 from spinney_studio.pages import Call, Page
@@ -50,7 +47,7 @@ from spinney_studio.views import LedgerAt, answered, columns_under, overview, pa
 from spinney_studio.workspace import MissingPageError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 # --------------------------------------------------------------------------------------------------------- draw answers
@@ -59,7 +56,6 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 60
 ANSWER_WIDTH, _LABELS, _NUMBERS, ANSWER_LINE_HEIGHT = 460, 132, 74, 24
-_LONGEST = 18
 _CELL_WIDTH, _CELL_HEIGHT, _LONGEST_PART = 74, 30, 16
 _DARK_FROM = 0.55  # a shade on which paper reads better than ink
 
@@ -68,23 +64,21 @@ def answers_drawing(found: Mapping[str, Any], name: str = "answers") -> str:
     """Estimates with their intervals as SVG, cells from top to bottom."""
     cells = [cell for cell in found["cells"] if isfinite(cell["estimate"])][:MOST_DRAWN]
     height = ANSWER_LINE_HEIGHT * len(cells) + 44
-    figure = new_figure(ANSWER_WIDTH, height)
-    axes = bare_axes(figure, _LABELS, 34, ANSWER_WIDTH - _LABELS - _NUMBERS, height - 40)
-    low, high = _reach(cells)
-    axes.set_xlim(low, high)
-    axes.set_ylim(max(len(cells), 1) - 0.5, -0.5)
+    axes = canvas(ANSWER_WIDTH, height, left=_LABELS, right=_NUMBERS, bottom=34, top=6)
+    axes.set_xlim(*_reach(cells))
     axes.set_yticks([])
     axes.tick_params(axis="x", labelsize=11, colors=QUIET, length=4, color=LINE)
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter(lambda value, _place: f"{value:,.6g}")
     axes.grid(axis="x", color=LINE, linewidth=1)
     axes.set_axisbelow(True)
+    draw_answers(axes, cells)
     for place, cell in enumerate(cells):
-        _answer(axes, place, cell)
+        write_beside(axes, place, ", ".join(cell["label"]), cell["shown"], 13)
     n_more = len(found["cells"]) - len(cells)
     more = f" {n_more} more are in the table." if n_more else ""
     return to_svg(
-        figure,
+        axes,
         name=name,
         title=f"Answers to {found['question']}",
         description=f"{len(cells)} estimates with {found['level']} intervals.{more} The table holds the same numbers.",
@@ -102,39 +96,14 @@ def _reach(cells: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     return (low if low == 0.0 else low - margin), high + margin
 
 
-def _answer(axes: Axes, place: int, cell: Mapping[str, Any]) -> None:
-    if cell["low"] is not None and cell["high"] is not None:
-        ends = [cell["low"], cell["high"]]
-        style: dict[str, Any] = {"color": STRONG, "clip_on": False}
-        axes.plot(ends, [place, place], linewidth=2, linestyle=LINES[cell["statement"]], **style)
-        axes.plot(ends, [place, place], linestyle="none", marker="|", markersize=9, markeredgewidth=2, **style)
-    is_supported = cell["statement"] != "not supported"
-    axes.plot(
-        [cell["estimate"]],
-        [place],
-        linestyle="none",
-        marker="o",
-        markersize=6.5,
-        color=STRONG,
-        markerfacecolor=STRONG if is_supported else PAPER,
-        clip_on=False,
-    )
-    width = ANSWER_WIDTH - _LABELS - _NUMBERS
-    beside = axes.get_yaxis_transform()
-    label = cut(printable(", ".join(cell["label"])), _LONGEST)
-    options: dict[str, Any] = {"va": "center_baseline", "transform": beside, "fontsize": 13, "parse_math": False}
-    axes.text(-12 / width, place, label, ha="right", color=INK, **options)
-    axes.text(1 + (_NUMBERS - 6) / width, place, cell["shown"], ha="right", color=QUIET, **options)
-
-
 def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
     """The table of two columns as SVG: the darker a cell, the more rows of its line are in it."""
     from matplotlib.patches import Rectangle
 
     cells, across, down = found["cells"], found["across"], found["down"]
     left, top = 150, 26 + 4 * min(max(map(len, across)), _LONGEST_PART)
-    figure = new_figure(left + _CELL_WIDTH * len(across) + 20, top + _CELL_HEIGHT * len(down) + 8)
-    axes = bare_axes(figure, left, 8, _CELL_WIDTH * len(across), _CELL_HEIGHT * len(down))
+    width, height = left + _CELL_WIDTH * len(across) + 20, top + _CELL_HEIGHT * len(down) + 8
+    axes = canvas(width, height, left=left, right=20, bottom=8, top=top)
     axes.set_xlim(-0.5, len(across) - 0.5)
     axes.set_ylim(len(down) - 0.5, -0.5)
     for row, line in enumerate(cells):
@@ -146,18 +115,13 @@ def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
                 Rectangle((place - 0.48, row - 0.46), 0.96, 0.92, facecolor=STRONG, alpha=shade, linewidth=0)
             )
             color = PAPER if shade > _DARK_FROM else INK
-            axes.text(place, row, f"{cell['estimate']:,.0f}", ha="center", va="center", fontsize=11.5, color=color)
-    labels = [cut(printable(label), _LONGEST_PART) for label in across]
+            write(axes, place, row, f"{cell['estimate']:,.0f}", ha="center", va="center", fontsize=11.5, color=color)
     axes.xaxis.tick_top()
-    axes.set_xticks(
-        range(len(across)), labels, fontsize=11, color=INK, rotation=30, ha="left", rotation_mode="anchor",
-        parse_math=False,
-    )  # fmt: skip
-    axes.set_yticks(
-        range(len(down)), [cut(printable(label), 20) for label in down], fontsize=11.5, color=INK, parse_math=False
-    )
+    slanted = SLANTED | {"rotation": 30, "ha": "left"}
+    write_ticks(axes, "x", [cut(printable(label), _LONGEST_PART) for label in across], 11, **slanted)
+    write_ticks(axes, "y", [cut(printable(label), 20) for label in down], 11.5)
     return to_svg(
-        figure,
+        axes,
         name=name,
         title=f"{found['columns'][0]} by {found['columns'][1]}",
         description=f"{len(down)} parts of {found['columns'][0]} by {len(across)} of {found['columns'][1]}; the darker "
@@ -243,7 +207,9 @@ def map_picture(path: str, digest: str, number: int) -> str:
 def contents_picture(path: str, digest: str, which: str) -> str:
     """The graph, or how well pairs are known."""
     found = contents(path, digest)
-    return standalone(graph_drawing(found.model["graph"]) if which == "graph" else uncertainty_drawing(found.pairs))
+    if which == "graph":
+        return standalone(graph_drawing(found.model["graph"]))
+    return standalone(pairs_drawing("uncertainty", found.pairs["names"], found.pairs["pairs"]))
 
 
 # ----------------------------------------------------------------------------------------------------------- view parts

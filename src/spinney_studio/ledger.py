@@ -27,8 +27,9 @@ from spinney.privacy.accounts.verifying import composed_together, verify_ledger
 from spinney.privacy.budget import parse_delta, parse_epsilon
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import decimal, event_lines
-from spinney.report.draw import BAR, INK, LINE, QUIET, STRONG, WARM, bare_axes, new_figure, to_svg
-from spinney.text import cut, printable
+from spinney.report.draw import draw_shares
+from spinney.report.svg import BAR, STRONG, WARM, canvas, to_svg
+from spinney.text import cut
 from spinney_studio.drawings import picture, standalone, whole
 from spinney_studio.pages import Call, Pages
 from spinney_studio.workspace import MissingPageError, PageError, Workspace
@@ -222,24 +223,14 @@ def _number(value: Fraction | None) -> str | None:
 
 def spent_picture(populations: tuple[tuple[str, str, str | None, float | None], ...]) -> str:
     """What every population has spent of its limit, as SVG: name, spent, limit, share."""
-    width, line = 560, 46
-    figure = new_figure(width, line * len(populations) + 4)
-    axes = bare_axes(figure, 2, 2, width - 4, line * len(populations))
-    axes.set_axis_off()
-    axes.set_xlim(0, 1)
-    axes.set_ylim(len(populations), 0)
-    for place, (name, spent, limit, share) in enumerate(populations):
-        axes.barh(place + 0.72, 1, height=0.3, color=LINE if limit is not None else "none")
-        axes.barh(place + 0.72, share or 0.0, height=0.3, color=_color(share))
-        short = cut(printable(name), _LONGEST)
-        said = f"{spent} of {limit}" if limit is not None else f"{spent}, no limit"
-        options: dict[str, Any] = {"va": "center_baseline", "fontsize": 14, "parse_math": False}
-        axes.text(0, place + 0.34, short, color=INK, **options)
-        axes.text(1, place + 0.34, f"epsilon {said}", ha="right", color=QUIET, **options)
+    axes = canvas(560, 46 * len(populations) + 4, left=2, right=2, bottom=2, top=2)
+    shares = [
+        (cut(name, _LONGEST), f"epsilon {spent}" + (", no limit" if limit is None else f" of {limit}"), share)
+        for name, spent, limit, share in populations
+    ]
+    draw_shares(axes, shares, [_color(share) for *_, share in populations])
     told = "; ".join(f"{name}: {spent} of {limit or 'no limit'}" for name, spent, limit, _ in populations)
-    return standalone(
-        to_svg(figure, name="spent", title="What is spent of each limit", description=f"Epsilon, {told}.")
-    )
+    return standalone(to_svg(axes, name="spent", title="What is spent of each limit", description=f"Epsilon, {told}."))
 
 
 def _color(share: float | None) -> str:

@@ -38,7 +38,7 @@ from spinney.errors import ParameterError, SpinneyError
 from spinney.forest.release.model import ForestRelease
 from spinney.people.release.model import PeopleRelease
 from spinney.privacy.ledger import Ledger
-from spinney.release.answers.answer import Answer, decimals, shown_label, shown_level, shown_number
+from spinney.release.answers.answer import Answer, shown_label, shown_level
 from spinney.release.answers.ask import answers_to
 from spinney.release.answers.bars import ColumnBars, bar_cells, parts_of, ranges_of, weakest
 from spinney.release.answers.grammar import parse_balance, parse_conditions, parse_question, parse_where
@@ -51,7 +51,7 @@ from spinney.report.columns import (
     MOST_COLUMNS_SHOWN,
     columns_part,
     described_bars,
-    drawn_tables,
+    drawn_for,
     from_rows,
     mapped_columns,
 )
@@ -113,8 +113,7 @@ def preview(path: str, digest: str, where: str) -> dict[str, Any]:
 
 def _all_columns(release: Release) -> dict[str, Any]:
     bars = release.error_bars(level=LEVEL, pairs=False)
-    needs_rows = release.kind != "forest" or not bars.columns or any(one.answers is None for one in bars.columns)
-    shown = columns_part(release, bars, drawn_tables(release) if needs_rows else {})
+    shown = columns_part(release, bars, drawn_for(release, bars))
     return {"columns": shown.columns, "left_out": shown.n_left_out, "count": None, "share": None}
 
 
@@ -417,10 +416,7 @@ def answered(
 
 
 def _cell(label: tuple[str, ...], answer: Answer, reasons: list[str]) -> dict[str, Any]:
-    estimate, low, high = shown_number(answer.estimate), None, None
-    if answer.low is not None and answer.high is not None:
-        digits = decimals(answer.low, answer.high)
-        estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
+    estimate, low, high = answer.numbers
     return {
         "label": list(label),
         "estimate": float(answer.estimate),

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
 
 import spinney as sp
-from spinney.report.pictures import released_boxes
+from spinney.report.columns import released_boxes
 
 _BOX = {"lng": (-0.52, 0.34), "lat": (51.28, 51.70)}
 _KM = {"lng": 69.5, "lat": 111.2}  # kilometres of a degree at this latitude

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinney import documents
 from spinney.columns import Column, whole_range
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Documented, Facts
 from spinney.errors import MissingExtraError, SpinneyError
 from spinney.metrics.classify import train_on_synthetic
 from spinney.metrics.distances import (
@@ -60,6 +61,7 @@ HEADS: tuple[str, ...] = (
 )
 _N_WORST = 5
 MOMENTS = "mean off by: synthetic less real, in real standard deviations; spread: synthetic over real deviation"
+_RANGE = "KS, TV and Wasserstein: 0 is alike, 1 is nothing in common"
 NOT_PRIVATE = "For the holder of the real table only: these figures are computed from it without noise."
 
 
@@ -89,7 +91,7 @@ class ColumnComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Documented):
     """What `compare` found. `str()` of it is the page; not private.
 
     Attributes:
@@ -124,9 +126,19 @@ class Comparison:
             "triples": [{"columns": list(names), "total_variation": found} for names, found in self.triples.items()],
         }
 
-    def _repr_html_(self) -> str | None:
-
-        return comparison_fragment(self)
+    def document(self) -> Document:
+        """The comparison as notebooks show it: a warning first, then every column and the worst pairs."""
+        name, worst = self.worst_ks
+        facts = [("KS over columns", f"mean {self.mean_ks:.4f}, worst {worst:.4f} ({name})")]
+        tables = [documents.Table("columns, the worst first", HEADS, self.lines(), is_open=True)]
+        for title, found in (("pairs", self.pairs), ("triples", self.triples)):
+            if found:
+                facts.append((f"TV over {title}", f"mean {mean_of(found):.4f} of {len(found):,}"))
+                rows = [[", ".join(names), f"{found[names]:.4f}"] for names in worst_of(found)]
+                tables.append(documents.Table(f"{title} that are furthest off", ("columns", "TV"), rows))
+        has_moments = any(column.spread is not None for column in self.columns.values())
+        note = f"{_RANGE}; {MOMENTS}." if has_moments else f"{_RANGE}."
+        return Document("Synthetic beside real rows", [Facts(facts), *tables], [NOT_PRIVATE], note)
 
     def __str__(self) -> str:
         name, worst = self.worst_ks
@@ -380,30 +392,3 @@ def _taken(rows: Any, places: NDArray[np.int64]) -> Any:
 
 def _n_rows(rows: Any) -> int:
     return int(rows.num_rows) if hasattr(rows, "num_rows") else len(rows)
-
-
-# ------------------------------------------------------------------------------------------------------------- notebook
-# A comparison as a notebook shows it: a warning first, then every column and the pairs that are furthest off.
-
-
-_RANGE = "KS, TV and Wasserstein: 0 is alike, 1 is nothing in common"
-
-
-def comparison_fragment(comparison: Comparison) -> str | None:
-    """A piece of HTML; None without jinja2."""
-    name, worst = comparison.worst_ks
-    facts = {"KS over columns": f"mean {comparison.mean_ks:.4f}, worst {worst:.4f} ({name})"}
-    tables = [Lines("columns, the worst first", HEADS, comparison.lines(), is_open=True)]
-    for title, found in (("pairs", comparison.pairs), ("triples", comparison.triples)):
-        if found:
-            facts[f"TV over {title}"] = f"mean {mean_of(found):.4f} of {len(found):,}"
-            rows = [[", ".join(names), f"{found[names]:.4f}"] for names in worst_of(found)]
-            tables.append(Lines(f"{title} that are furthest off", ("columns", "TV"), rows))
-    has_moments = any(column.spread is not None for column in comparison.columns.values())
-    return fragment(
-        "Synthetic beside real rows",
-        facts,
-        warnings=[NOT_PRIVATE],
-        tables=tables,
-        note=f"{_RANGE}; {MOMENTS}." if has_moments else f"{_RANGE}.",
-    )

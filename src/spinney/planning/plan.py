@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, overload
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Block, Document, Facts, Listing, Printed, Table
 from spinney.errors import ParameterError
 from spinney.files import full_version
 from spinney.forest.release.explain import Stage
@@ -46,172 +46,104 @@ from spinney.synthesizers.forest import checked_quality
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, AnySynthesizer, Choice, choose, make, whose_rows
 from spinney.synthesizers.paying import Partition, Rehearsal, checked_number
-from spinney.text import aligned, printable, wrapped
 
 # ----------------------------------------------------------------------------------------------------------------- page
-# A plan for people: as a page of text, as a piece of HTML for notebooks, and several plans side by side.
+# A plan for people: one, and several side by side.
 
 
 _NOTHING = "nothing was read, and nothing was spent"
-_TITLE = 12
 
 
-def plan_text(plan: Plan) -> str:
-    """One plan as a page."""
-    promise = plan.promise
-    lines = [f"Plan for {plan.n_rows:,} {plan.who} at epsilon {decimal(plan.epsilon)}: {_NOTHING}"]
-    lines += _wrapped("method", f"{plan.method}: {plan.reason}")
-    lines += _wrapped("guarantee", promise["guarantee"])
-    if promise["guess"] is not None:
-        lines += _wrapped("", f"{percent(promise['guess'])} {promise['headline']}")
-    for sentence in promise["in_words"][2:]:
-        lines += _wrapped("", sentence)
-    for caution in plan.card.cautions:
-        lines += _wrapped("caution", caution)
-    lines += _wrapped("structure", plan.structure.sentence)
-    if plan.errors:
-        lines.append(f"  {'noise of a count, in ' + plan.who:<40} {'std':>12} {'95 % within':>14} {'of all':>9}")
-        lines += [_error_line(error) for error in plan.errors]
-    if plan.answer is not None:
-        lines += _wrapped("question", f"{plan.answer.what}: {_answer(plan)}")
-    if plan.structure.smallest_group is not None:
-        seen = f"fewer than about {plan.structure.smallest_group:,} {plan.who}"
-        lines += _wrapped("smallest", f"a group of {seen} is hardly told from none")
-    if plan.budget:
-        lines.append("  budget")
-        for stage in plan.budget:
-            lines += wrapped(
-                f"{100 * stage.share:5.1f} %  {STAGES.get(stage.name, stage.name)}"
-                f"{f', {stage.times} times' if stage.times > 1 else ''}: {stage.noise}",
-                "    ",
-                " " * 13,
-            )
-    for cost in plan.costs:
-        lines += _wrapped("costs", f"{cost.what}, {100 * cost.share:.1f} % of the budget; {cost.remedy}")
-    for hint in plan.hints:
-        lines += _wrapped("would help", hint)
-    for what in plan.unknown:
-        lines += _wrapped("not known", what)
-    return "\n".join(printable(line) for line in lines)
-
-
-def plans_text(plans: Sequence[Plan]) -> str:
-    """Several plans side by side, a column for each epsilon; what is common to all above and below."""
-    if not plans:
-        return "no plans"
-    first = plans[0]
-    lines = [f"Plans for {first.n_rows:,} {first.who}: {_NOTHING}"]
-    lines += _wrapped("method", f"{first.method}: {first.reason}")
-    table = _side_by_side(plans)
-    lines += [f"  {line}" for line in aligned(table, right=range(1, len(plans) + 1))]
-    for title, some in (
-        ("would help", [plan.hints for plan in plans]),
-        ("not known", [plan.unknown for plan in plans]),
-    ):
-        for sentence in dict.fromkeys(chain.from_iterable(some)):
-            lines += _wrapped(title, sentence)
-    return "\n".join(printable(line) for line in lines)
-
-
-def plan_fragment(plan: Plan) -> str | None:
-    """A piece of HTML for one plan; None without jinja2."""
-    promise = plan.promise
-    facts = {
-        "method": f"{plan.method}: {plan.reason}",
-        "guarantee": promise["guarantee"],
-        "odds": None if promise["guess"] is None else f"{percent(promise['guess'])} {promise['headline']}",
-        "caution": "; ".join(plan.card.cautions),
-        "structure": plan.structure.sentence,
-        "question": "" if plan.answer is None else f"{plan.answer.what}: {_answer(plan)}",
-        "would help": "; ".join(plan.hints),
-        "not known": "; ".join(plan.unknown),
-    }
-    errors = [
-        [error.what, _number(error.noise_std), _number(error.within_95), _percent(error)] for error in plan.errors
+def plan_document(plan: Plan) -> Document:
+    """One plan: what a fit would guarantee, measure and pay for."""
+    promise, group = plan.promise, plan.structure.smallest_group
+    head = [
+        ("method", f"{plan.method}: {plan.reason}"),
+        ("guarantee", promise["guarantee"]),
+        ("", None if promise["guess"] is None else f"{percent(promise['guess'])} {promise['headline']}"),
+        *(("", sentence) for sentence in promise["in_words"][2:]),
+        *(("caution", caution) for caution in plan.card.cautions),
+        ("structure", plan.structure.sentence),
     ]
+    errors = [
+        [error.what, _number(error.noise_std), _number(error.within_95), f"{error.percent_95:.3g} %"]
+        for error in plan.errors
+    ]
+    heads = ("of", "std", "95 % within", "of all")
+    noise = Table(f"noise of a count, in {plan.who}", heads, errors, is_open=True, widths=(-38, 11, 13, 8))
     budget = [
-        [f"{100 * stage.share:.1f} %", STAGES.get(stage.name, stage.name), stage.times, stage.noise]
+        f"{100 * stage.share:5.1f} %  {STAGES.get(stage.name, stage.name)}"
+        f"{f', {stage.times} times' if stage.times > 1 else ''}: {stage.noise}"
         for stage in plan.budget
     ]
-    costs = [[cost.what, f"{100 * cost.share:.1f} %", cost.remedy] for cost in plan.costs]
-    return fragment(
-        f"Plan for {plan.n_rows:,} {plan.who} at epsilon {decimal(plan.epsilon)}",
-        facts,
-        warnings=plan.card.to_dict()["warnings"],
-        tables=[
-            Lines(
-                f"noise of a count, in {plan.who}",
-                ("of", "standard deviation", "95 % within", "of all"),
-                errors,
-                is_open=True,
-            ),
-            Lines("where the budget would go", ("share", "what", "times", "noise"), budget),
-            Lines("what else is paid for", ("what", "share", "what would save it"), costs),
-        ],
-        note=f"A plan sees no table: {_NOTHING}.",
-    )
+    seen = None if group is None else f"a group of fewer than about {group:,} {plan.who} is hardly told from none"
+    smallest = [("question", plan.answer and f"{plan.answer.what}: {_answer(plan.answer)}"), ("smallest", seen)]
+    rest = [
+        *(("costs", f"{cost.what}, {100 * cost.share:.1f} % of the budget; {cost.remedy}") for cost in plan.costs),
+        *(("would help", hint) for hint in plan.hints),
+        *(("not known", what) for what in plan.unknown),
+    ]
+    parts: list[Block] = [
+        Facts(head),
+        *([noise] if errors else []),
+        Facts(smallest),
+        *([Listing("budget", budget, indent=13)] if budget else []),
+        Facts(rest),
+    ]
+    title = f"Plan for {plan.n_rows:,} {plan.who} at epsilon {decimal(plan.epsilon)}: {_NOTHING}"
+    return Document(title, parts, plan.card.to_dict()["warnings"])
 
 
-def plans_fragment(plans: Sequence[Plan]) -> str | None:
-    """A piece of HTML for several plans; None without jinja2."""
+def plans_document(plans: Sequence[Plan]) -> Document:
+    """Several plans side by side, a column for each epsilon; what is common to all above and below."""
     if not plans:
-        return None
+        return Document("no plans")
     first, (heads, *rows) = plans[0], _side_by_side(plans)
-    return fragment(
-        f"Plans for {first.n_rows:,} {first.who}",
-        {"method": f"{first.method}: {first.reason}"},
-        tables=[Lines("side by side", heads, rows, is_open=True)],
-        note=f"A plan sees no table: {_NOTHING}.",
-    )
+    rest = [
+        (title, sentence)
+        for title, some in (
+            ("would help", [plan.hints for plan in plans]),
+            ("not known", [plan.unknown for plan in plans]),
+        )
+        for sentence in dict.fromkeys(chain.from_iterable(some))
+    ]
+    table = Table(heads[0], heads, rows, is_open=True, widths=(0, *[1] * len(plans)))
+    method = Facts([("method", f"{first.method}: {first.reason}")])
+    return Document(f"Plans for {first.n_rows:,} {first.who}: {_NOTHING}", [method, table, Facts(rest)])
 
 
 def _side_by_side(plans: Sequence[Plan]) -> list[list[str]]:
-    """The heads, then a line for each quantity that any of the plans has."""
-    table = [["epsilon", *(decimal(plan.epsilon) for plan in plans)]]
-    table.append(["delta", *(decimal(plan.delta) if plan.delta else "0" for plan in plans)])
+    """The heads, then a line for each quantity that any of the plans has; a dash where a plan does not have it."""
+
+    def line(name: str, values: Iterable[str | None]) -> list[str]:
+        return [name, *("-" if value is None else value for value in values)]
+
+    def within(plan: Plan, stage: str) -> str | None:
+        return next((_number(error.within_95) for error in plan.errors if error.stage == stage), None)
+
     guesses = [plan.promise["guess"] for plan in plans]
-    table.append(["right at most", *("-" if guess is None else percent(guess) for guess in guesses)])
-    table.append(["structure", *(plan.structure.name for plan in plans)])
-    named = dict.fromkeys((error.stage, error.what) for plan in plans for error in plan.errors)
-    for stage, what in named:
-        found = [next((error for error in plan.errors if error.stage == stage), None) for plan in plans]
-        table.append([f"{what}, ±", *("-" if error is None else _number(error.within_95) for error in found)])
-    table.append(
-        [
-            "a tenth of them, ±",
-            *_of_each(None if plan.answer is None else _number(plan.answer.within_95) for plan in plans),
-        ]
-    )
     groups = [plan.structure.smallest_group for plan in plans]
-    table.append(["smallest group", *_of_each(None if group is None else f"{group:,}" for group in groups)])
-    return table
+    named = dict.fromkeys((error.stage, error.what) for plan in plans for error in plan.errors)
+    answers = [None if plan.answer is None else _number(plan.answer.within_95) for plan in plans]
+    return [
+        line("epsilon", (decimal(plan.epsilon) for plan in plans)),
+        line("delta", (decimal(plan.delta) if plan.delta else "0" for plan in plans)),
+        line("right at most", (None if guess is None else percent(guess) for guess in guesses)),
+        line("structure", (plan.structure.name for plan in plans)),
+        *(line(f"{what}, ±", (within(plan, stage) for plan in plans)) for stage, what in named),
+        line("a tenth of them, ±", answers),
+        line("smallest group", (None if group is None else f"{group:,}" for group in groups)),
+    ]
 
 
-def _of_each(values: Iterable[str | None]) -> list[str]:
-    return ["-" if value is None else value for value in values]
-
-
-def _error_line(error: ExpectedError) -> str:
-    return f"    {error.what:<38} {_number(error.noise_std):>12} {_number(error.within_95):>14} {_percent(error):>9}"
-
-
-def _percent(error: ExpectedError) -> str:
-    return f"{error.percent_95:.3g} %"
-
-
-def _answer(plan: Plan) -> str:
-    assert plan.answer is not None
-    low, high = plan.answer.interval
-    even = ", if the rows are spread evenly" if plan.answer.is_even else ""
-    return f"{plan.answer.expected:,}, and noise puts 95 % of answers from {low:,} to {high:,}{even}"
+def _answer(answer: ExpectedAnswer) -> str:
+    low, high = answer.interval
+    even = ", if the rows are spread evenly" if answer.is_even else ""
+    return f"{answer.expected:,}, and noise puts 95 % of answers from {low:,} to {high:,}{even}"
 
 
 def _number(value: float) -> str:
     return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
-
-
-def _wrapped(title: str, text: str) -> list[str]:
-    return wrapped(text, f"  {title:<{_TITLE}}", " " * (_TITLE + 2))
 
 
 # ----------------------------------------------------------------------------------------------------------------- plan
@@ -226,7 +158,7 @@ _LEAST_TRIED = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Printed):
     """What a fit would do and how far its counts would be off. `print` it; `to_dict` is meant to be parsed.
 
     Attributes:
@@ -310,17 +242,15 @@ class Plan:
             "events": [event_to_dict(event) for event in self.events],
         }
 
-    def __str__(self) -> str:
-        return plan_text(self)
+    def document(self) -> Document:
+        """The plan for people."""
+        return plan_document(self)
 
     def __repr__(self) -> str:
         return f"Plan({self.method}, epsilon={self.epsilon}, {self.n_rows:,} {self.who}: {self.structure.name})"
 
-    def _repr_html_(self) -> str | None:
-        return plan_fragment(self)
 
-
-class Plans(Sequence[Plan]):
+class Plans(Printed, Sequence[Plan]):
     """Plans of one table at several epsilons, side by side. `print` it; `to_dict` is meant to be parsed."""
 
     def __init__(self, plans: Sequence[Plan]) -> None:
@@ -343,14 +273,12 @@ class Plans(Sequence[Plan]):
         """The plans as JSON-ready data, in order."""
         return {"plans": [plan.to_dict() for plan in self]}
 
-    def __str__(self) -> str:
-        return plans_text(self)
+    def document(self) -> Document:
+        """The plans for people, side by side."""
+        return plans_document(self)
 
     def __repr__(self) -> str:
         return f"Plans({', '.join(map(repr, self))})"
-
-    def _repr_html_(self) -> str | None:
-        return plans_fragment(self)
 
 
 @overload

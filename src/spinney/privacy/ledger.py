@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy import mechanisms
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
@@ -32,43 +32,18 @@ from spinney.privacy.mechanisms import (
     total_delta,
     total_epsilon,
 )
-from spinney.text import brief
+from spinney.text import brief, many
 
 if TYPE_CHECKING:
     from spinney.privacy.accounts.rules import ChargeOnRecord
     from spinney.privacy.accounts.shared import SharedLedger
 
 
-# -------------------------------------------------------------------------------------------------------- notebook view
-# A ledger as a notebook shows it: what is spent of which limit, and the events, from what every ledger tells.
-
-
-def ledger_fragment(ledger: Any) -> str | None:
-    """A piece of HTML; None without jinja2."""
-    unit = getattr(ledger, "unit", None)
-    facts = {
-        "unit": getattr(unit, "value", unit),
-        "spent": _amount(ledger, "spent", "spent_delta"),
-        "limit": _amount(ledger, "limit", "delta_limit") or "none",
-        "remaining": _amount(ledger, "remaining", "remaining_delta"),
-        "state": "overdrawn" if getattr(ledger, "is_overdrawn", False) else None,
-    }
-    events = list(getattr(ledger, "events", ()))
-    rows = [[_epsilon(event), getattr(event, "note", type(event).__name__)] for event in events]
-    lines = Lines(f"{len(events):,} {'event' if len(events) == 1 else 'events'}", ("epsilon", "what"), rows)
-    return fragment("Ledger", facts, tables=[lines])
-
-
-def _amount(ledger: Any, epsilon: str, delta: str) -> str | None:
-    amount, failing = getattr(ledger, epsilon, None), getattr(ledger, delta, None)
-    if amount is None:
+def _amount(epsilon: Fraction | None, delta: Fraction | None) -> str | None:
+    """An amount as notebooks show it."""
+    if epsilon is None:
         return None
-    return f"epsilon {decimal(amount)}" + (f", delta {decimal(failing)}" if failing else "")
-
-
-def _epsilon(event: Any) -> str:
-    amount = getattr(event, "epsilon", None)
-    return "no finite one" if amount is None else decimal(amount)
+    return f"epsilon {decimal(epsilon)}" + (f", delta {decimal(delta)}" if delta else "")
 
 
 # -------------------------------------------------------------------------------------------------------- budget limits
@@ -205,7 +180,7 @@ if hasattr(os, "register_at_fork"):
 # or several people, is a database (`accounts/`).
 
 
-class Ledger:
+class Ledger(Documented):
     """A running account of privacy loss, with an optional limit that no charge can pass.
 
     `limit` holds epsilon and `delta` holds delta; with a limit and no delta the account is pure, and a charge that
@@ -309,9 +284,17 @@ class Ledger:
         state += "" if self.is_open else ", a copy that cannot be charged"
         return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self.events)} events{state})"
 
-    def _repr_html_(self) -> str | None:
-
-        return ledger_fragment(self)
+    def document(self) -> Document:
+        """The account as notebooks show it: what is spent of which limit, and the events."""
+        facts = [
+            ("unit", self.unit.value),
+            ("spent", _amount(self.spent, self.spent_delta)),
+            ("limit", _amount(self.limit, self.delta_limit) or "none"),
+            ("remaining", _amount(self.remaining, self.remaining_delta)),
+            ("state", "overdrawn" if self.is_overdrawn else None),
+        ]
+        rows = [["no finite one" if isinstance(one, Brand) else decimal(one.epsilon), one.note] for one in self.events]
+        return Document("Ledger", [Facts(facts), Table(many(len(rows), "event"), ("epsilon", "what"), rows)])
 
     def statement(self) -> Ledger:
         """The account as it is now, in memory: it can be read, and neither charged nor traced to where it is kept."""

@@ -4,7 +4,6 @@ A card is made of released and public entries only, and its promise follows from
 are sums over events. Cards of files are checked entry by entry.
 
     entries in a file    what a file's card must be before a card is made of it
-    notebook fragment    the card as a notebook shows it
     row count            a noisy number of rows, and the numbers that follow from it
     card                 the card itself: guarantee, rows, cautions, text and data
     contradictions       comparisons that all checks of contents use
@@ -14,7 +13,7 @@ are sums over events. Cards of files are checked entry by entry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Time, whole_range
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Facts, Listing, Printed
 from spinney.privacy.budget import Unit, parse_epsilon, parse_fraction
 from spinney.privacy.composition import GROUPS, GroupPromise, cautions, group_promise
 from spinney.privacy.mechanisms import (
@@ -44,8 +43,8 @@ from spinney.release.utility import UTILITY, Utility, utility_of
 from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
-from spinney.schema.schema import Schema, columns_of, rules_of
-from spinney.text import brief, json_text, printable, wrapped
+from spinney.schema.schema import Schema
+from spinney.text import brief, json_text, printable
 
 # ---------------------------------------------------------------------------------------------------- entries in a file
 # The entries of a card as a file has them, each checked for what it must be before a card is made of them.
@@ -159,58 +158,6 @@ def _released(described: Any) -> dict[str, int]:
     return dict(described)
 
 
-# ---------------------------------------------------------------------------------------------------- notebook fragment
-# A card as a notebook shows it, alone, of a release, or of a fitted model: the promise first.
-
-
-_FIGURES = "0: alike; 1: nothing in common. The figures have noise of their own and may be published."
-
-
-def card_fragment(card: Card, title: str = "Card of a release") -> str | None:
-    """A piece of HTML; None without jinja2."""
-    who = "persons" if card.n_persons is not None or card.unit.endswith("person") else "rows"
-    facts = {
-        "guarantee": card.guarantee,
-        "unit": card.unit,
-        who: "private" if card.n_rows is None else f"{card.n_rows:,}",
-        "released": card.contents or "nothing",
-        "by": f"{card.synthesizer}, spinney {card.spinney_version}",
-        "caution": "; ".join(card.cautions),
-        "remarks": "; ".join(card.remarks),
-    }
-    charges = [
-        ["no finite one" if isinstance(event, Brand) else decimal(event.epsilon), event.note] for event in card.events
-    ]
-    figures = [] if card.utility is None else [figures_of(card.utility)]
-    return fragment(
-        title,
-        facts,
-        warnings=card.to_dict()["warnings"],
-        tables=[
-            *figures,
-            Lines("charges", ("epsilon", "what"), charges),
-            columns_of(card.schema),
-            rules_of(card.schema),
-        ],
-    )
-
-
-def utility_fragment(utility: Utility) -> str | None:
-    """Published figures as a piece of HTML; None without jinja2."""
-    return fragment("How far a release is from the private table", {}, tables=[figures_of(utility)], note=_FIGURES)
-
-
-def figures_of(utility: Utility) -> Lines:
-    """The figures as a table."""
-    rows = [
-        [figure.name, f"{figure.estimate:.4f}", f"{figure.low:.4f} to {figure.high:.4f}", f"{figure.noise_std:.4f}"]
-        for figure in utility
-    ]
-    level = f"{100 * utility.figures[0].level:g} %, {utility.figures[0].statement}"
-    heads = ("figure", "estimate", level, "noise, standard deviation")
-    return Lines(f"utility: {utility.compared}", heads, rows, is_open=True)
-
-
 # ------------------------------------------------------------------------------------------------------------ row count
 # A noisy number of rows: what is known of a table whose number of rows is private, and was counted with noise.
 #
@@ -304,7 +251,7 @@ _STRUCTURES = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Card:
+class Card(Printed):
     """Everything about a release except its bins. `print(card)` is meant to be read; `to_dict` to be parsed."""
 
     spinney_version: str
@@ -421,39 +368,44 @@ class Card:
     @property
     def essentials(self) -> str:
         """The most important facts about a release, in a few lines."""
-        return "\n".join(self._essential_lines())
+        return "\n".join(map(printable, Facts(self.facts).lines()))
 
-    def _essential_lines(self) -> list[str]:
-        structure = self.plan.get("structure")
-        groups = "; ".join(f"{group.n_rows} {self._who}: {group}" for group in self.groups)
+    @property
+    def facts(self) -> list[tuple[str, Any]]:
+        """The same as names and texts, in their order."""
+        structure, utility = self.plan.get("structure"), self.utility
         together = "the guarantee for several persons together"
         if not self._is_of_persons:
             together = "the guarantee is for one row; for a person with several rows it is weaker"
-        lines = [
-            f"  guarantee   {self.guarantee}",
-            *_wrapped("alone", f"of this release alone; other releases of the same {self._who} add to it"),
-            f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-            *(_wrapped("groups", f"{together}: {groups}") if groups else []),
-            *(line for caution in self.cautions for line in _wrapped("caution", caution)),
-            *(line for remark in self.remarks for line in _wrapped("remark", remark)),
-            *_wrapped(self._who, self._rows_in_words()),
-            *(_wrapped("rows", "private, as their number is the persons' own") if self._is_of_persons else []),
-            *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
-            *(line for what, count in self.released.items() for line in self._released_in_words(what, count)),
-            *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
-            *_utility_lines(self.utility),
+        groups = "; ".join(f"{group.n_rows} {self._who}: {group}" for group in self.groups)
+        of_utility: list[tuple[str, Any]] = []
+        if utility is not None:
+            remarks = [("", remark) for remark in utility.remarks]
+            of_utility = [("utility", utility.compared), ("", tuple(map(str, utility))), *remarks]
+        return [
+            ("guarantee", self.guarantee),
+            ("alone", f"of this release alone; other releases of the same {self._who} add to it"),
+            ("unit", _UNITS[Unit.parse(self.unit)]),
+            ("groups", groups and f"{together}: {groups}"),
+            *(("caution", caution) for caution in self.cautions),
+            *(("remark", remark) for remark in self.remarks),
+            (self._who, self._rows_in_words()),
+            ("rows", "private, as their number is the persons' own" if self._is_of_persons else None),
+            ("prior", self._prior_in_words()),
+            *(self._released_in_words(what, count) for what, count in self.released.items()),
+            ("structure", structure and structure_in_words(str(structure))),
+            *of_utility,
         ]
-        return [printable(line) for line in lines]
 
-    def _released_in_words(self, what: str, count: int) -> list[str]:
+    def _released_in_words(self, what: str, count: int) -> tuple[str, str]:
         """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
         is_even = self.plan.get("structure") == "uniform"
         if what == ROW_TABLES:
-            return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
+            return "row tables", f"{count:,} released, which the model of rows was fitted to"
         if what == "leaves" and is_even:
-            return _wrapped("leaves", f"{count:,}, made from the schema: no column was divided by counts")
+            return "leaves", f"{count:,}, made from the schema: no column was divided by counts"
         if what != "cliques":
-            return [f"  {what:<11} {count:,} released"]
+            return what, f"{count:,} released"
         tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
         if count == len(self.schema._modelled):  # a junction tree has as many cliques where no two columns are joined
             tables = "1 column" if count == 1 else f"{count:,} columns, each by itself"
@@ -465,7 +417,7 @@ class Card:
             for event in self.events:
                 if isinstance(event, DiscreteLaplaceCounts) and event.stage == "classes":
                     rest = f"spread evenly, but for counts of {event.column!r}"
-        return _wrapped("model", f"{tables}, {rest}")
+        return "model", f"{tables}, {rest}"
 
     def _rows_in_words(self) -> str:
         if self.n_rows is not None:
@@ -561,28 +513,31 @@ class Card:
     def to_json(self) -> str:
         return json_text(self.to_dict())
 
-    def __str__(self) -> str:
-        lines = [f"*** NOT PRIVATE *** {_warning(brand)}" for brand in self.brands]
-        lines.append(f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})")
-        lines += self._essential_lines()
-        lines.append("  charged")
-        lines += [f"    {line}" for event in self.events for line in event_lines(event)]
-        lines.append("  plan")
-        lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name not in ("structure", UTILITY)]
-        lines.append("  columns" if self.people is None else "  columns of persons, as they were learnt")
-        lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
-        if self.schema.rules:
-            who = "row" if self.people is None else "person"
-            lines.append(f"  rules that every synthetic {who} obeys, as they were stated")
-            lines += [f"    {rule!r}" for rule in self.schema.rules]
-        lines += [f"  place       {place.label}{_within(place)}" for place in self.schema.places]
-        lines += [line for rows in (() if self.people is None else self.people.rows) for line in _rows_lines(rows)]
-        lines.append(f"  {_LIMITS}")
-        return "\n".join(printable(line) for line in lines)
-
-    def _repr_html_(self) -> str | None:
-
-        return card_fragment(self)
+    def document(self, title: str | None = None) -> Document:
+        """The guarantee and the charges, the plan, and the columns; `title` says what the card is of."""
+        people = self.people
+        plan = [(name, value) for name, value in self.plan.items() if name not in ("structure", UTILITY)]
+        columns = "columns" if people is None else "columns of persons, as they were learnt"
+        who = "row" if people is None else "person"
+        rules = Listing(
+            f"rules that every synthetic {who} obeys, as they were stated",
+            list(map(repr, self.schema.rules)),
+            wraps=False,
+        )
+        return Document(
+            title or f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
+            [
+                Facts(self.facts),
+                Listing("charged", [line for event in self.events for line in event_lines(event)], wraps=False),
+                _named("plan", plan),
+                _named(columns, [(name, repr(column)) for name, column in self.schema.items()]),
+                *([rules] if self.schema.rules else []),
+                Facts([("place", f"{place.label}{_within(place)}") for place in self.schema.places]),
+                *(_rows_listing(rows) for rows in (() if people is None else people.rows)),
+            ],
+            warnings=[_warning(brand) for brand in self.brands],
+            note=_LIMITS,
+        )
 
     def __repr__(self) -> str:
         state = "" if self.is_private else ", NOT PRIVATE"
@@ -602,29 +557,22 @@ def structure_in_words(structure: str) -> str:
     return _STRUCTURES.get(structure, structure)
 
 
-def _utility_lines(utility: Utility | None) -> list[str]:
-    """The figures of utility, each on a line, below what they are of."""
-    if utility is None:
-        return []
-    remarks = [line for remark in utility.remarks for line in _wrapped("", remark)]
-    return [*_wrapped("utility", utility.compared), *(f"{'':>14}{figure}" for figure in utility), *remarks]
+def _named(caption: str, entries: Iterable[tuple[str, Any]], more: Sequence[str] = ()) -> Listing:
+    """Names and what stands beside them, as they are."""
+    return Listing(caption, [*(f"{name:<22} {value}" for name, value in entries), *more], wraps=False)
 
 
-def _rows_lines(rows: RowsShape) -> list[str]:
+def _rows_listing(rows: RowsShape) -> Listing:
     """A table of rows: how they belong to persons, and its columns."""
     facts = [f"at most {rows.most:,} of a person"]
     facts += [] if rows.order is None else [f"in the order of {rows.order!r}"]
-    lines = [f"  rows{f' of {rows.name!r}' if rows.name else ''}, {', '.join(facts)}, by the key {rows.key!r}"]
-    lines += [f"    {name:<22} {column!r}" for name, column in rows.schema.items()]
-    return lines + [f"    {rule!r}, which every row obeys" for rule in rows.schema.rules]
+    caption = f"rows{f' of {rows.name!r}' if rows.name else ''}, {', '.join(facts)}, by the key {rows.key!r}"
+    columns = [(name, repr(column)) for name, column in rows.schema.items()]
+    return _named(caption, columns, [f"{rule!r}, which every row obeys" for rule in rows.schema.rules])
 
 
 def _within(place: Place) -> str:
     return "" if place.within is None else f", within {place.within!r}"
-
-
-def _wrapped(title: str, text: str) -> list[str]:
-    return wrapped(text, f"  {title:<11} ", " " * 14)
 
 
 def _warning(brand: Brand) -> str:

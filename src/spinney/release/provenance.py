@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Facts, Listing, Printed
 from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
 from spinney.machine import load_optional
@@ -38,7 +38,7 @@ from spinney.release.release import Release
 from spinney.schema.linked import PeopleShape, Tables, schema_digest
 from spinney.schema.plain import jsonable
 from spinney.schema.schema import Schema
-from spinney.text import brief, printable, wrapped
+from spinney.text import brief, printable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationReport:
+class VerificationReport(Printed):
     """What a verification found: the guarantee, every check in words, and what was not checked and why."""
 
     name: str  # the file, or "the release"
@@ -64,38 +64,25 @@ class VerificationReport:
         """SHA-256 of what the file of the release holds, a signature inside it left out."""
         return str(self.facts["digest"])
 
-    def __str__(self) -> str:
+    def document(self) -> Document:
+        """The guarantee, every check, and what was not checked."""
         commit = "" if self.facts["commit"] is None else f", commit {self.facts['commit']}"
-        lines = [
-            f"{self.name}: the card and the released numbers agree. No file can prove that the noise was really drawn.",
-            f"  guarantee   {self.guarantee}",
-            f"  digest      sha256 {self.digest}",
-            f"  schema      sha256 {self.facts['schema_digest']}",
-            f"  made by     spinney {self.facts['spinney_version']}{commit}",
-            "  checked",
-            *_indented(self.checks),
-            "  not checked",
-            *_indented(_in_words(self.not_checked)),
+        facts = [
+            ("guarantee", self.guarantee),
+            ("digest", f"sha256 {self.digest}"),
+            ("schema", f"sha256 {self.facts['schema_digest']}"),
+            ("made by", f"spinney {self.facts['spinney_version']}{commit}"),
         ]
-        return "\n".join(map(printable, lines))
-
-    def _repr_html_(self) -> str | None:
-        tables = [Lines("checked", ("what",), [(check,) for check in self.checks], is_open=True)]
-        tables.append(Lines("not checked", ("what and why",), [(line,) for line in _in_words(self.not_checked)]))
-        return fragment("Verification", {"guarantee": self.guarantee, "digest": self.digest}, tables=tables)
+        others = [f"{other['what']}: {other['why']}" for other in self.not_checked]
+        return Document(
+            f"{self.name}: the card and the released numbers agree. No file can prove that the noise was really drawn.",
+            [Facts(facts), Listing("checked", self.checks, indent=6), Listing("not checked", others, indent=6)],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON, as `spinney verify --json` prints it."""
         told = {"guarantee": self.guarantee, **self.evidence}
         return {**self.facts, **told, "checks": list(self.checks), "not_checked": list(map(dict, self.not_checked))}
-
-
-def _indented(entries: tuple[str, ...] | list[str]) -> list[str]:
-    return [line for entry in entries for line in wrapped(entry, " " * 4, " " * 6)]
-
-
-def _in_words(others: tuple[Mapping[str, str], ...]) -> list[str]:
-    return [f"{other['what']}: {other['why']}" for other in others]
 
 
 # -------------------------------------------------------------------------------------------------- charges in a ledger

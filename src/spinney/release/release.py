@@ -265,9 +265,7 @@ class Release(Asking):
         return f"{type(self).__name__}({self.card!r})"
 
     def _repr_html_(self) -> str | None:
-        from spinney.release.card import card_fragment
-
-        return card_fragment(self.card, type(self).__name__)
+        return self.card.document(type(self).__name__).html()
 
     @property
     def schema(self) -> Schema:

@@ -27,6 +27,7 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
+from spinney.documents import Document, Documented, Facts
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.mechanisms import (
     VARIANCE_STEP,
@@ -36,7 +37,7 @@ from spinney.privacy.mechanisms import (
     LeafMoments,
     vector_variance,
 )
-from spinney.text import brief
+from spinney.text import brief, many
 
 # Where the plan on a card has the figures.
 UTILITY = "utility"
@@ -50,6 +51,7 @@ MOST_DRAWN = 1 << 20
 MOST_PAIRS = 2_000
 LEVEL = 0.95
 
+_FIGURES = "0: alike; 1: nothing in common. The figures have noise of their own and may be published."
 _ENTRIES = ("noisy", "columns", "pairs", "cells", "of_rows", "drawn_rows", "seed", "sampling")
 _MOST_COLUMNS = 100_000
 _MOST_CELLS = 1 << 26
@@ -92,7 +94,7 @@ class UtilityFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Utility:
+class Utility(Documented):
     """All figures of a release, by name: `utility["two-way mean"]`. `print` is meant to be read."""
 
     figures: tuple[UtilityFigure, ...]
@@ -115,17 +117,21 @@ class Utility:
     def __str__(self) -> str:
         return "\n".join([self.compared, *map(str, self.figures), *self.remarks])
 
-    def _repr_html_(self) -> str | None:
-        from spinney.release.card import utility_fragment
-
-        return utility_fragment(self)
+    def document(self) -> Document:
+        """The figures as notebooks show them."""
+        facts = [
+            ("utility", self.compared),
+            ("figures", tuple(map(str, self.figures))),
+            ("remarks", tuple(self.remarks)),
+        ]
+        return Document("How far a release is from the private table", [Facts(facts)], note=_FIGURES)
 
     @property
     def compared(self) -> str:
         """What the figures are of, in words."""
-        columns = "1 column" if self.n_columns == 1 else f"{self.n_columns:,} columns"
+        columns = many(self.n_columns, "column")
         if self.n_pairs:
-            columns += " and 1 pair" if self.n_pairs == 1 else f" and {self.n_pairs:,} pairs"
+            columns += f" and {many(self.n_pairs, 'pair')}"
         return (
             f"total variation distance of tables of {columns}, between the private table and {self.drawn_rows:,} rows "
             f"drawn with seed {self.seed}, whose own sampling error is {self.sampling[-1]:.4f} at most on average"

@@ -12,6 +12,7 @@ hold the same numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,18 +23,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Listed
+from spinney.columns import Bounded, Column, Listed, whole_range
 from spinney.errors import SpinneyError
 from spinney.forest.release.explain import strength
 from spinney.forest.release.misfit import Laws
 from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.places import PlaceModel
 from spinney.people.release.model import PeopleRelease
+from spinney.release.answers.answer import Answer
 from spinney.release.answers.bars import ColumnBars, ErrorBars, ranges_from, shown_bar
 from spinney.release.release import Release
-from spinney.report.pictures import in_units, map_aspect, released_boxes
 from spinney.schema.places import is_latitude, is_longitude
 from spinney.schema.schema import Schema
 from spinney.tree.release.bins import BinnedRelease
+from spinney.tree.release.geometry import Boxes, bin_boxes, value_boxes
 from spinney.tree.release.moments import MomentsRelease
 
 if TYPE_CHECKING:
@@ -106,6 +109,12 @@ def persons_table(release: Release) -> str | None:
     return release.shape.persons_name if isinstance(release, PeopleRelease) else None
 
 
+def drawn_for(release: Release, bars: ErrorBars) -> dict[str, pa.Table]:
+    """Synthetic rows by table where something has to be told by them; a forest with bars of all needs none."""
+    is_told = release.kind == "forest" and bars.columns and all(one.answers is not None for one in bars.columns)
+    return {} if is_told else drawn_tables(release)
+
+
 def _is_row(release: Release, table: str) -> bool:
     return isinstance(release, PeopleRelease) and table != release.shape.persons_name
 
@@ -143,18 +152,9 @@ def described_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], li
         every.sort(key=lambda bar: -bar[1].estimate)
     shown = every[:MOST_BARS]
     bars = [
-        {
-            "label": shown_bar(label),
-            **_ends(label),
-            "estimate": float(answer.estimate),
-            "low": answer.low,
-            "high": answer.high,
-            "share": float(answer.estimate) / total if total else None,
-            "statement": answer.statement,
-        }
+        _bar(label, answer.estimate, float(answer.estimate) / total if total else None, answer)
         for label, answer in shown
     ]
-    reasons = {answer.why: None for _, answer in every if answer.statement == "not supported"}
     return {
         "statement": column.statement,
         "has_intervals": any(bar["low"] is not None for bar in bars),
@@ -162,7 +162,7 @@ def described_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], li
         "bars": bars,
         "bars_left_out": len(every) - len(shown),
         "scale": "rows",
-        "why": "; ".join(reasons),
+        "why": "; ".join(dict.fromkeys(answer.why for _, answer in every if answer.statement == "not supported")),
     }, [label for label, _ in shown]
 
 
@@ -170,32 +170,34 @@ def from_rows(
     table: pa.Table | None, name: str, column: Column, why: str, scale: float | None
 ) -> tuple[dict[str, Any], list[Any]]:
     """What synthetic rows say of a column, without intervals."""
-    empty: dict[str, Any] = {
+    labels: list[Any] = []
+    shares: list[float] = []
+    left_out = 0
+    if table is not None and name in table.column_names and table.num_rows:
+        labels, shares, left_out = _shares(table.column(name).combine_chunks(), column)
+    return {
         "statement": "not supported",
         "has_intervals": False,
         "simultaneous": False,
-        "bars": [],
-        "bars_left_out": 0,
+        "bars": [_bar(label, share * (scale or 1.0), share) for label, share in zip(labels, shares, strict=True)],
+        "bars_left_out": left_out,
         "scale": "rows" if scale else "share",
         "why": why,
+    }, labels
+
+
+def _bar(label: Any, estimate: float, share: float | None, answer: Answer | None = None) -> dict[str, Any]:
+    """What a bar stands for, and its figures, in data that JSON holds; without an answer it has no interval."""
+    value = {"from": plain(label[0]), "to": plain(label[1])} if isinstance(label, tuple) else {"value": plain(label)}
+    return {
+        "label": shown_bar(label),
+        **value,
+        "estimate": float(estimate),
+        "low": None if answer is None else answer.low,
+        "high": None if answer is None else answer.high,
+        "share": share,
+        "statement": "not supported" if answer is None else answer.statement,
     }
-    if table is None or name not in table.column_names or not table.num_rows:
-        return empty, []
-    values = table.column(name).combine_chunks()
-    labels, shares, left_out = _shares(values, column)
-    bars = [
-        {
-            "label": shown_bar(label),
-            **_ends(label),
-            "estimate": float(share * scale) if scale else float(share),
-            "low": None,
-            "high": None,
-            "share": float(share),
-            "statement": "not supported",
-        }
-        for label, share in zip(labels, shares, strict=True)
-    ]
-    return empty | {"bars": bars, "bars_left_out": left_out}, labels
 
 
 def _shares(values: Any, column: Column) -> tuple[list[Any], list[float], int]:
@@ -233,13 +235,6 @@ def placed(values: Any, column: Column) -> tuple[list[Any], NDArray[np.int64], i
     return [*labels, *([None] if column.nullable else [])], found, 0
 
 
-def _ends(label: Any) -> dict[str, Any]:
-    """What a bar stands for, in data that JSON holds."""
-    if isinstance(label, tuple):
-        return {"from": plain(label[0]), "to": plain(label[1])}
-    return {"value": plain(label)}
-
-
 def plain(value: Any) -> Any:
     """A value as JSON holds it."""
     if isinstance(value, (date, datetime, time)):
@@ -262,6 +257,9 @@ _CELLS = 220
 _FEWEST = 24
 _MOST_MAPS = 4
 _DIGITS = 4  # of a density
+# Units of the two columns of a place are drawn alike unless one of them reaches this many times as far.
+_MOST_UNEVEN = 8.0
+_POLE = 89.0
 # What trees and grids release, and one of it.
 _RELEASED = {"leaves": "leaf", "bins": "bin", "points": "point"}
 
@@ -312,7 +310,7 @@ def _grid(release: Release, x: str, y: str) -> dict[str, Any] | None:
         if tallness <= 1
         else (max(_FEWEST, round(_CELLS / tallness)), _CELLS)
     )
-    grid = _spread(corners, rows, limits, shape)
+    grid = spread(corners, rows, limits, shape)
     if not grid.any():
         return None
     return {
@@ -340,18 +338,45 @@ def _released(release: Release, x: str, y: str) -> dict[str, Any]:
     return {"released": release.card.released.get(what), "released_as": one}
 
 
+def map_aspect(release: Release, x: str, y: str) -> float | None:
+    """How much longer a unit of y is drawn than one of x, where the two are a map; None where they are not.
+
+    A degree of latitude is 1 / cos(latitude) degrees of longitude; other columns of a place have the same units.
+    """
+    (left, right), (bottom, top) = (release.schema[name]._drawn_range() for name in (x, y))
+    if is_longitude(x) and is_latitude(y) and -360 <= left < right <= 360 and -90 <= bottom < top <= 90:
+        return 1 / math.cos(math.radians(min(max((bottom + top) / 2, -_POLE), _POLE)))
+    is_place = any({x, y} <= set(place.columns) for place in release.schema.places)
+    is_even = max(right - left, top - bottom) <= _MOST_UNEVEN * min(right - left, top - bottom)
+    return 1.0 if is_place and is_even else None
+
+
+def released_boxes(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequence[str], PlaceModel | None]:
+    """Boxes, noisy counts (of leaf moments and of places, as fitted to the total), their columns, and the place."""
+    names: Sequence[str] = list(release.schema._modelled)
+    if isinstance(release, ForestRelease):
+        place = next(place for place in release.places.values() if {x, y} <= set(place.names))
+        return Boxes(place.low, place.length, place.is_null.astype(np.float64)), place.weights, place.names, place
+    if isinstance(release, MomentsRelease):
+        density = release.density
+        return value_boxes(density.boxes, release.moments.lattice, density.piles), density.weights, names, None
+    assert isinstance(release, BinnedRelease)
+    return value_boxes(bin_boxes(release.bins), release.bins.lattice), release.bins.noisy_counts, names, None
+
+
+def in_units(
+    low: NDArray[np.float64], length: NDArray[np.float64], column: Column
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions as they are drawn: values of numbers, days since 1970 of dates and times, places in a list."""
+    first = whole_range(column)[0] if column.is_whole else 0
+    return (low + first) * column._drawn_scale, length * column._drawn_scale
+
+
 def _boxes(release: Release, x: str, y: str) -> tuple[Floats, Floats] | None:
     """Corners (n, 4) and expected rows (n,) of what was released; points have no extent."""
     if isinstance(release, (BinnedRelease, MomentsRelease, ForestRelease)):
-        boxes, counts, names, _ = released_boxes(release, x, y)
-        spans = []
-        for name in (x, y):
-            index = list(names).index(name)
-            low, length = in_units(boxes.low[:, index], boxes.length[:, index], release.schema._modelled[name])
-            spans.append((low, low + length, boxes.null_share[:, index] < 1))
-        is_shown = spans[0][2] & spans[1][2] & (counts > 0)
-        corners = np.stack([spans[0][0], spans[1][0], spans[0][1], spans[1][1]], axis=1)
-        return corners[is_shown], counts[is_shown].astype(np.float64)
+        corners, rows, is_shown = released_rectangles(release, x, y)
+        return corners[is_shown], rows[is_shown]
     try:
         points, weights = release.weighted_points(frame="pyarrow")
     except SpinneyError:
@@ -362,7 +387,24 @@ def _boxes(release: Release, x: str, y: str) -> tuple[Floats, Floats] | None:
     return corners[is_shown], np.asarray(weights, dtype=np.float64)[is_shown]
 
 
-def _spread(corners: Floats, rows: Floats, limits: list[tuple[float, ...]], shape: tuple[int, int]) -> Floats:
+def released_rectangles(release: Release, x: str, y: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Corners (n, 4) of what was released (left, bottom, right, top); rows in each, and which of them hold any.
+
+    A box of missing values alone lies nowhere along its column.
+    """
+    boxes, counts, names, _ = released_boxes(release, x, y)
+    rows = np.asarray(counts, dtype=np.float64)
+    low, high, is_shown = [], [], rows > 0
+    for name in (x, y):
+        index = list(names).index(name)
+        start, length = in_units(boxes.low[:, index], boxes.length[:, index], release.schema._modelled[name])
+        low.append(start)
+        high.append(start + length)
+        is_shown &= boxes.null_share[:, index] < 1
+    return np.stack([*low, *high], axis=1), rows, is_shown
+
+
+def spread(corners: Floats, rows: Floats, limits: Sequence[tuple[float, ...]], shape: tuple[int, int]) -> Floats:
     """Rows of boxes over the cells of a grid (y, x): a box lies on whole cells, at least one."""
     place = np.empty(corners.shape, dtype=np.int64)
     for side in range(4):

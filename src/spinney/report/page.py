@@ -8,7 +8,6 @@ admits its own style sheet only.
     contents   `ReportContents`, and what goes into it
     page       writing .html and .json; how numbers and entries read
     drawings   which drawings a page has, and its table of contents
-    notebook   the contents as a notebook shows them
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from spinney.documents import Lines, finalized, fragment, template_environment
+from spinney.documents import Document, Documented, Facts, Table, finalized, template_environment
 from spinney.errors import ParameterError
 from spinney.files import check_writable, write_whole
 from spinney.machine import load_optional
 from spinney.progress import progress, waiting
 from spinney.release.answers.answer import STATEMENTS
-from spinney.release.answers.bars import ErrorBars
 from spinney.release.release import Release
-from spinney.report.columns import columns_part, drawn_tables, maps_part, pairs_part, persons_table, report_bars
+from spinney.report.columns import columns_part, drawn_for, maps_part, pairs_part, persons_table, report_bars
 from spinney.report.parts import (
     UNKNOWN,
     account_part,
@@ -44,8 +42,8 @@ from spinney.report.parts import (
     schema_part,
     together_part,
 )
-from spinney.report.questions import board_questions, counted, nist_questions, released_in_words
-from spinney.text import as_given, json_text
+from spinney.report.questions import board_questions, nist_questions, released_in_words
+from spinney.text import as_given, json_text, many
 
 # ------------------------------------------------------------------------------------------------------------- contents
 # What a report says, as plain data: one function makes it, and the page and the JSON are two renderings of it.
@@ -66,7 +64,7 @@ _STATED = ("title", "purpose", "contact", "licence")
 
 
 @dataclass(frozen=True, slots=True)
-class ReportContents:
+class ReportContents(Documented):
     """All parts of a report, each plain data. `to_dict` is the JSON twin of the page."""
 
     title: str
@@ -82,7 +80,7 @@ class ReportContents:
     pairs: Mapping[str, Any]
     maps: list[dict[str, Any]]
     remarks: list[str]
-    utility: Any
+    utility: Mapping[str, Any] | None
     schema: list[dict[str, Any]]
     nist: list[dict[str, str]]
     board: list[dict[str, str]]
@@ -99,9 +97,22 @@ class ReportContents:
         state = "publishable" if self.publishable else "NOT FOR PUBLICATION"
         return f"ReportContents({self.title!r}, {len(self.columns)} columns, {state})"
 
-    def _repr_html_(self) -> str | None:
-
-        return contents_fragment(self)
+    def document(self) -> Document:
+        """What is promised and what can be relied on, in short; the page itself is a file."""
+        promise, together = self.promise, self.promise["together"]
+        facts = [
+            ("released", self.released),
+            ("all releases", None if together is None else first_figure(together)),
+            ("guarantee", promise["guarantee"]),
+            ("odds", None if promise["guess"] is None else f"{percent(promise['guess'])} {promise['headline']}"),
+            ("alone", promise["alone"]),
+            ("may be published", "yes" if self.publishable else "no"),
+        ]
+        rows = [[one["name"], one["columns"], one["pairs"]] for one in statements(self)]
+        table = Table("what to rely on", ("statement", "columns", "pairs"), rows, is_open=True)
+        warnings = [*self.warnings, *([] if self.holder is None else [HOLDER_ONLY])]
+        note = "save(path) writes the page as .html, or the same as .json."
+        return Document(f"Report: {self.title}", [Facts(facts), table], warnings, note)
 
     def with_holder(self, figures: Mapping[str, Any]) -> ReportContents:
         """The same report beside figures of the real table: for the holder only."""
@@ -177,7 +188,7 @@ def report_contents(
     stated = _stated(title=title, purpose=purpose, contact=contact, licence=licence)
     card = release.card
     bars = report_bars(release, level)
-    drawn = drawn_tables(release) if _needs_rows(release, bars) else {}
+    drawn = drawn_for(release, bars)
     shown, evidence = columns_part(release, bars, drawn), evidence_part(release)
     account = account_part(card, ledger, evidence["digest"]) | {"made": made}
     together = None
@@ -206,11 +217,6 @@ def report_contents(
     return ReportContents(title=stated["title"] or "Synthetic table", cuts=shown.cuts, **found)
 
 
-def _needs_rows(release: Release, bars: ErrorBars) -> bool:
-    """Whether something has to be told by synthetic rows; a forest whose columns all have bars needs none."""
-    return release.kind != "forest" or not bars.columns or any(column.answers is None for column in bars.columns)
-
-
 def _stated(**texts: Any) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name in _STATED:
@@ -224,18 +230,12 @@ def _stated(**texts: Any) -> dict[str, str | None]:
     return found
 
 
-def _utility(release: Release) -> Any:
+def _utility(release: Release) -> dict[str, Any] | None:
     """Figures that may be published of how far the release is from the table, where they were measured and paid for."""
-    measured = getattr(release, "utility", None)
+    measured = release.utility
     if measured is None:
         return None
-    described = getattr(measured, "to_dict", None)
-    found = (
-        described() if callable(described) else measured if isinstance(measured, dict) else {"figures": str(measured)}
-    )
-    compared = getattr(measured, "compared", None)
-    words = {"compared": compared, "remarks": list(getattr(measured, "remarks", ()))}
-    return dict(found) | (words if isinstance(compared, str) else {})
+    return measured.to_dict() | {"compared": measured.compared, "remarks": list(measured.remarks)}
 
 
 # ----------------------------------------------------------------------------------------------------------------- page
@@ -321,7 +321,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
         "percent": percent,
         "flat": _flat,
         "apart": _apart,
-        "counted": counted,
+        "counted": many,
         "moment": _moment,
     }
     environment.filters = environment.filters | ours
@@ -336,7 +336,6 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
             reals=reals_of(contents),
             sections=_sections(contents, found),
             statements=statements(contents),
-            utility_figures=utility_figures(contents),
             figure_words=_FIGURE_WORDS,
             reasons=list(dict.fromkeys(column["why"] for column in contents.columns if column["why"]))[:_MOST_REASONS],
             style=markup(style),
@@ -395,11 +394,9 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
         belief_drawing,
         budget_drawing,
         column_drawing,
-        dependence_drawing,
-        distance_drawing,
         graph_drawing,
         map_drawing,
-        uncertainty_drawing,
+        pairs_drawing,
         utility_drawing,
     )
 
@@ -416,13 +413,13 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
             None if column is None else column_drawing(column, f"c{number}", reals.get(column["key"]))
             for number, column in enumerate(progress(drawn, "drawing columns", unit="column"), 1)
         ],
-        "utility": utility_drawing(utility_figures(contents)) if utility_figures(contents) else "",
+        "utility": utility_drawing(contents.utility["figures"]) if contents.utility else "",
         "maps": [map_drawing(one, f"map{number}") for number, one in enumerate(contents.maps)],
-        "dependence": dependence_drawing(pairs) if is_square else "",
-        "uncertainty": uncertainty_drawing(pairs) if is_square and has_shares else "",
+        "dependence": pairs_drawing("dependence", pairs["names"], pairs["pairs"]) if is_square else "",
+        "uncertainty": pairs_drawing("uncertainty", pairs["names"], pairs["pairs"]) if is_square and has_shares else "",
         "graph": graph_drawing(graph) if has_graph else "",
         "holder": [
-            distance_drawing(table["drawn"], table["pairs"], f"holder{number}") if table["pairs"] else ""
+            pairs_drawing("distance", table["drawn"], table["pairs"], f"holder{number}") if table["pairs"] else ""
             for number, table in enumerate((contents.holder or {"tables": []})["tables"])
         ],
     }
@@ -431,14 +428,6 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
 def _moment(text: str) -> str:
     """A time of a ledger without parts of seconds; other words as they are."""
     return re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z$", r"\1 \2 UTC", text)
-
-
-def utility_figures(contents: ReportContents) -> list[dict[str, Any]]:
-    """Figures of utility that have a name, an estimate and an interval; none where they are told otherwise."""
-    figures = contents.utility.get("figures") if isinstance(contents.utility, Mapping) else None
-    wanted = {"name", "estimate", "low", "high", "statement"}
-    is_known = isinstance(figures, list) and all(isinstance(one, dict) and wanted <= set(one) for one in figures)
-    return list(figures) if is_known and figures else []
 
 
 def reals_of(contents: ReportContents) -> Mapping[str, Any]:
@@ -487,29 +476,3 @@ def statements(contents: ReportContents) -> list[dict[str, Any]]:
         }
         for name in STATEMENTS
     ]
-
-
-# ------------------------------------------------------------------------------------------------------------- notebook
-# A report as a notebook shows it: what is promised and what can be relied on; the page itself is a file.
-
-
-def contents_fragment(contents: ReportContents) -> str | None:
-    """A piece of HTML; None without jinja2."""
-    promise = contents.promise
-    together = promise["together"]
-    facts = {
-        "released": contents.released,
-        "all releases": None if together is None else first_figure(together),
-        "guarantee": promise["guarantee"],
-        "odds": None if promise["guess"] is None else f"{percent(promise['guess'])} {promise['headline']}",
-        "alone": promise["alone"],
-        "may be published": "yes" if contents.publishable else "no",
-    }
-    rows = [[one["name"], one["columns"], one["pairs"]] for one in statements(contents)]
-    return fragment(
-        f"Report: {contents.title}",
-        facts,
-        warnings=[*contents.warnings, *([] if contents.holder is None else [HOLDER_ONLY])],
-        tables=[Lines("what to rely on", ("statement", "columns", "pairs"), rows, is_open=True)],
-        note="save(path) writes the page as .html, or the same as .json.",
-    )

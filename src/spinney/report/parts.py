@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from spinney.columns import Column
@@ -25,9 +26,11 @@ from spinney.files import full_version
 from spinney.forest.release.explain import REASONS, Explanation, explain, stages
 from spinney.forest.release.model import ForestRelease
 from spinney.people.release.model import PeopleRelease
+from spinney.privacy.accounts.rules import ChargeOnRecord
 from spinney.privacy.accounts.verifying import composed_together
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GROUPS
+from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import (
     Brand,
     Event,
@@ -35,8 +38,6 @@ from spinney.privacy.mechanisms import (
     decimal,
     event_lines,
     event_to_dict,
-    total_delta,
-    total_epsilon,
 )
 from spinney.release.card import Card, guarantee_in_words, structure_in_words
 from spinney.release.file import FORMAT_VERSION, digest
@@ -44,7 +45,6 @@ from spinney.release.provenance import found_privately
 from spinney.release.release import Release
 from spinney.release.verify import verification
 from spinney.report.columns import plain, tables_of
-from spinney.report.pictures import lines_between
 from spinney.schema.linked import schema_digest
 from spinney.schema.schema import Schema
 from spinney.text import brief
@@ -163,28 +163,45 @@ def _entries_in_words(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_forest(explanation: Explanation) -> dict[str, Any]:
-    lines = lines_between(explanation)
-    names = [column.name for column in explanation.columns if column.n_leaves]
     cliques = [
-        {
-            "columns": list(clique.columns),
-            "given": clique.given,
-            "distance": clique.distance,
-            "bits": clique.bits,
-            "reason": REASONS.get(clique.reason, clique.reason),
-        }
+        asdict(clique) | {"columns": list(clique.columns), "reason": REASONS.get(clique.reason, clique.reason)}
         for clique in explanation.cliques
     ]
     return {
         "structure": structure_in_words(explanation.structure),
         "cliques": cliques[:MOST_CLIQUES],
         "cliques_left_out": max(0, len(cliques) - MOST_CLIQUES),
-        "graph": {
-            "columns": names,
-            "target": explanation.target,
-            "lines": [{"columns": [line.first, line.second], "distance": line.distance} for line in lines],
-        },
+        "graph": graph_part(explanation),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Two columns that were counted together, and how strongly they depend on each other."""
+
+    first: str
+    second: str
+    distance: float
+
+    def touches(self, name: str | None) -> bool:
+        """Whether one end of it is this column."""
+        return name in (self.first, self.second)
+
+
+def graph_part(explanation: Explanation) -> dict[str, Any]:
+    """The columns of a forest, its target, and the lines between columns that were counted together."""
+    lines = [{"columns": [line.first, line.second], "distance": line.distance} for line in lines_between(explanation)]
+    columns = [column.name for column in explanation.columns if column.n_leaves]
+    return {"columns": columns, "target": explanation.target, "lines": lines}
+
+
+def lines_between(explanation: Explanation) -> list[Line]:
+    """All pairs of columns that were counted together, each by its strongest table, the strongest first."""
+    found: dict[tuple[str, str], Line] = {}
+    for clique in explanation.cliques:
+        for pair in combinations(sorted(clique.columns), 2):
+            found.setdefault(pair, Line(*pair, clique.distance))
+    return list(found.values())
 
 
 _MEANINGS: Mapping[str, str] = {
@@ -325,42 +342,34 @@ def promise_part(card: Card, together: dict[str, Any] | None = None) -> dict[str
         "together": together,
     }
     if not card.is_private:
-        return found | {
-            "headline": None,
-            "alone": None,
-            "guess": None,
-            "is_bounded": False,
-            "epsilon_words": None,
-            "beliefs": [],
-            "groups": [],
-            "delta_words": None,
-            "in_words": [],
-        }
+        nothing = ("headline", "alone", "guess", "epsilon_words", "delta_words")
+        return found | dict.fromkeys(nothing) | {"is_bounded": False, "beliefs": [], "groups": [], "in_words": []}
     guess = largest_guess(card.epsilon, card.delta)
-    found["guess"], found["is_bounded"] = guess, guess <= _CERTAIN
-    found["epsilon_words"] = _epsilon_in_words(card.epsilon, card.delta)
-    found["beliefs"] = [{"before": before, "after": largest_belief(before, card.epsilon)} for before in BEFORE]
-    found["groups"] = [
-        {
-            "size": group.n_rows,
-            "epsilon": _shown(group.epsilon),
-            "delta": _shown(group.delta),
-            "guess": 1.0 if group.delta >= 1 else largest_guess(group.epsilon, group.delta),
-            "is_empty": group.delta >= 1,
-        }
-        for group in card.groups
-    ]
-    found["delta_words"] = _delta_in_words(card.delta, n_known, who, is_exact=card.n_rows is not None)
-    found["headline"] = _headline("from this release alone", secret, card.epsilon, guess)
-    found["alone"] = (
-        f"This is about this release alone. Other releases that are made of the same {who} add to it: after a second "
-        f"one like it, somebody may be right {percent(largest_guess(2 * card.epsilon, 2 * card.delta))} of the time."
-    )
-    found["in_words"] = _in_words(card, found)
-    return found
+    twice = percent(largest_guess(2 * card.epsilon, 2 * card.delta))
+    found |= {
+        "headline": _headline("from this release alone", secret, card.epsilon, guess),
+        "alone": f"This is about this release alone. Other releases that are made of the same {who} add to it: after a "
+        f"second one like it, somebody may be right {twice} of the time.",
+        "guess": guess,
+        "is_bounded": guess <= _CERTAIN,
+        "epsilon_words": _epsilon_in_words(card.epsilon, card.delta),
+        "delta_words": _delta_in_words(card.delta, n_known, who, is_exact=card.n_rows is not None),
+        "beliefs": [{"before": before, "after": largest_belief(before, card.epsilon)} for before in BEFORE],
+        "groups": [
+            {
+                "size": group.n_rows,
+                "epsilon": _shown(group.epsilon),
+                "delta": _shown(group.delta),
+                "guess": 1.0 if group.delta >= 1 else largest_guess(group.epsilon, group.delta),
+                "is_empty": group.delta >= 1,
+            }
+            for group in card.groups
+        ],
+    }
+    return found | {"in_words": _in_words(card, found)}
 
 
-def together_part(card: Card, ledger: Any, *, has_this: bool) -> dict[str, Any]:
+def together_part(card: Card, ledger: Ledger, *, has_this: bool) -> dict[str, Any]:
     """What all releases that a ledger was charged for promise together to one of its population, as plain data.
 
     Args:
@@ -368,26 +377,19 @@ def together_part(card: Card, ledger: Any, *, has_this: bool) -> dict[str, Any]:
         ledger: the account; of a database, one population of it.
         has_this: whether it holds the charges of that release; else they are added.
     """
-    unit, charged = Unit.parse(card.unit), getattr(ledger, "unit", None)
-    population = getattr(ledger, "population", None)
-    events = tuple(getattr(ledger, "events", ()))
+    unit, population = Unit.parse(card.unit), getattr(ledger, "population", None)
+    events = tuple(ledger.events)
     found: dict[str, Any] = {
         "population": population,
         "has_this": has_this,
         "charges": len(events) + (0 if has_this else len(card.events)),
-        "epsilon": None,
-        "delta": None,
-        "guarantee": None,
-        "guess": None,
+        **dict.fromkeys(("epsilon", "delta", "guarantee", "guess", "composed", "headline", "warning")),
         "is_bounded": False,
-        "composed": None,
-        "headline": None,
-        "warning": None,
         "in_words": [],
     }
-    if charged is not None and Unit.parse(charged) is not unit:
+    if ledger.unit is not unit:
         found["warning"] = (
-            f"The ledger counts in the unit {Unit.parse(charged).value}, and this release is of the unit {unit.value}: "
+            f"The ledger counts in the unit {ledger.unit.value}, and this release is of the unit {unit.value}: "
             "what they promise together cannot be added up"
         )
         return found
@@ -395,9 +397,7 @@ def together_part(card: Card, ledger: Any, *, has_this: bool) -> dict[str, Any]:
         found["warning"] = "A charge on the ledger voids the guarantee of its release, and so of all releases together"
         return found
     # What was spent counts charges of newer versions too, which are none of the events.
-    spent, spent_delta = getattr(ledger, "spent", None), getattr(ledger, "spent_delta", None)
-    epsilon = total_epsilon(events) if spent is None else Fraction(spent)
-    delta = total_delta(events) if spent_delta is None else Fraction(spent_delta)
+    epsilon, delta = ledger.spent, ledger.spent_delta
     if not has_this:
         epsilon, delta = epsilon + card.epsilon, delta + card.delta
     guess = largest_guess(epsilon, delta)
@@ -586,16 +586,12 @@ def _short(factor: float) -> str:
 # What was charged for what, by whom and when where a ledger records it, and where the budget went, stage by
 # stage.
 #
-# A release knows its own events. Who charged them and when is recorded in a ledger, if anywhere; entries of a
-# ledger are looked up by name, so one that records less, or more, is shown with what it has. Charges of other
-# releases are reported as sums: these releases, and who made them, are no business of the readers of this one.
+# A release knows its own events. Who charged them and when is recorded in a ledger that is a file or a database; one
+# in memory has no records. Charges of other releases are reported as sums: these releases, and who made them, are no
+# business of the readers of this one.
 
 
 UNKNOWN = "not known"
-# What a ledger may call who charged, when, and what for.
-_WHO = ("user", "who", "by")
-_WHEN = ("time", "when", "at")
-_PURPOSE = ("purpose",)
 
 STAGES = {
     "rows": "how many rows there are",
@@ -649,7 +645,10 @@ def budget_part(card: Card) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> dict[str, Any]:
+Records = Sequence[ChargeOnRecord]
+
+
+def account_part(card: Card, ledger: Ledger | None = None, digest: str | None = None) -> dict[str, Any]:
     """The events of a release, and the account that they were charged to where one is given.
 
     Args:
@@ -657,130 +656,106 @@ def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> d
         ledger: the account.
         digest: that of the release, by which a ledger that notes digests knows its charges from equal ones.
     """
-    own = [_entry(event) for event in card.events]
     if ledger is None:
-        return {"events": own, "ledger": None}
-    kept = list(_kept(ledger))
-    for entry, event in zip(own, card.events, strict=True):
-        _learn(entry, event, kept, digest)
+        return {"events": [_entry(event, None) for event in card.events], "ledger": None}
+    records: Records | None = getattr(ledger, "charges", None)  # those of one in memory are not recorded
+    kept = list(_kept(ledger.events, records or ()))
     has_this = _has_all(card.events, [event for event, record in kept if not _is_of_another(record, digest)])
+    amounts = ("limit", "spent", "remaining", "delta_limit", "spent_delta", "remaining_delta")
+    other_epsilon = max(ledger.spent - (card.epsilon if has_this else 0), Fraction(0))
     described = {
-        "unit": _text(getattr(getattr(ledger, "unit", None), "value", getattr(ledger, "unit", None))),
-        "limit": _number(getattr(ledger, "limit", None)),
-        "spent": _number(getattr(ledger, "spent", None)),
-        "remaining": _number(getattr(ledger, "remaining", None)),
-        "delta_limit": _number(getattr(ledger, "delta_limit", None)),
-        "spent_delta": _number(getattr(ledger, "spent_delta", None)),
-        "remaining_delta": _number(getattr(ledger, "remaining_delta", None)),
+        "unit": ledger.unit.value,
+        **{name: _number(getattr(ledger, name)) for name in amounts},
         "has_this": has_this,
-    } | _others(card, ledger, len(kept), digest, has_this=has_this)
-    return {"events": own, "ledger": described}
-
-
-def _others(card: Card, ledger: Any, n_events: int, digest: str | None, *, has_this: bool) -> dict[str, Any]:
-    """What else a ledger holds, in sums; of one without records, releases are not known."""
-    spent, records = getattr(ledger, "spent", None), getattr(ledger, "charges", None)
-    found: dict[str, Any] = {
-        "other_charges": n_events - (len(card.events) if has_this else 0),
-        "other_epsilon": None
-        if spent is None
-        else _number(max(spent - (card.epsilon if has_this else 0), Fraction(0))),
-        "other_releases": None,
-        "without_release": None,
-        "bought_answers": None,
-        "tuning": None,
+        "other_charges": len(kept) - (len(card.events) if has_this else 0),
+        "other_epsilon": _number(other_epsilon),
+        **dict.fromkeys(("other_releases", "without_release", "bought_answers", "tuning")),
     }
-    if not isinstance(records, Sequence):
-        return found
-    named = [getattr(record, "release", None) for record in records]
+    own = [_entry(event, _record_of(event, kept, digest)) for event in card.events]
+    others = {} if records is None else _others(records, digest, has_this=has_this)
+    return {"events": own, "ledger": described | others}
+
+
+def _others(records: Records, digest: str | None, *, has_this: bool) -> dict[str, Any]:
+    """What else a ledger with records holds, in sums."""
+    named = [record.release for record in records]
     is_unnamed = has_this and digest not in named  # then a charge without a release is that of this one
-    mine = [record for record, name in zip(records, named, strict=True) if digest is not None and name == digest]
-    table = getattr(mine[0], "table", None) if mine else None
+    mine = [record for record in records if digest is not None and record.release == digest]
+    table = mine[0].table if mine else None
     others = [record for record in records if record not in mine]
     answers = [record for record in others if _is_answer(record)]
-    return (
-        found
-        | {
-            "other_releases": len(_digests(others)),
-            "without_release": max(0, named.count(None) - is_unnamed),
-            "bought_answers": len(answers),
-        }
-        | {"tuning": _tuning([one for one in others if one not in answers], table, is_unnamed=is_unnamed)}
-    )
-
-
-def _tuning(others: Sequence[Any], table: str | None, *, is_unnamed: bool) -> dict[str, Any]:
-    """Other fits of the same table, where charges name their tables, or of the same people."""
-    same = [record for record in others if table is None or getattr(record, "table", None) == table]
-    failed = [record for record in same if getattr(record, "error", None) is not None]
-    unnamed = [record for record in same if getattr(record, "release", None) is None and record not in failed]
+    # Other fits of the same table, where charges name their tables, or of the same people.
+    same = [one for one in others if one not in answers and (table is None or one.table == table)]
+    failed = [record for record in same if record.error is not None]
+    unnamed = [record for record in same if record.release is None and record not in failed]
     return {
-        "table": table,
-        "releases": len(_digests(same)),
-        "failed": len(failed),
-        "without_release": max(0, len(unnamed) - is_unnamed),
+        "other_releases": len(_digests(others)),
+        "without_release": max(0, named.count(None) - is_unnamed),
+        "bought_answers": len(answers),
+        "tuning": {
+            "table": table,
+            "releases": len(_digests(same)),
+            "failed": len(failed),
+            "without_release": max(0, len(unnamed) - is_unnamed),
+        },
     }
 
 
-def _digests(records: Sequence[Any]) -> set[str]:
+def _digests(records: Records) -> set[str]:
     """The releases that records name, bought answers left out."""
-    return {record.release for record in records if getattr(record, "release", None) and not _is_answer(record)}
+    return {record.release for record in records if record.release and not _is_answer(record)}
 
 
-def _is_answer(record: Any) -> bool:
+def _is_answer(record: ChargeOnRecord) -> bool:
     """Whether a charge is for an answer that was bought beside a release."""
-    events = getattr(record, "events", None) or ()
-    return bool(events) and all(getattr(event, "stage", None) == "answer" for event in events)
+    return bool(record.events) and all(getattr(event, "stage", None) == "answer" for event in record.events or ())
 
 
-def _entry(event: Any) -> dict[str, Any]:
-    """An event, and who charged it and when, where it says so."""
-    is_brand = isinstance(event, Brand)
+def _entry(event: Event, record: ChargeOnRecord | None) -> dict[str, Any]:
+    """An event, and who charged it and when, where that is recorded."""
     return {
-        "what": _text(getattr(event, "note", None) or type(event).__name__),
-        "lines": [line.strip() for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
-        "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
-        "delta": None if is_brand else _number(getattr(event, "delta", None)),
-        "is_brand": is_brand,
-    } | _about([event])
+        "what": event.note or type(event).__name__,
+        "lines": [line.strip() for line in event_lines(event)],
+        "epsilon": _number(getattr(event, "epsilon", None)),
+        "delta": _number(getattr(event, "delta", None)),
+        "is_brand": isinstance(event, Brand),
+        "who": UNKNOWN if record is None else record.user,
+        "when": UNKNOWN if record is None else record.time,
+        "purpose": UNKNOWN if record is None else record.purpose or UNKNOWN,
+    }
 
 
-def _about(holders: Sequence[Any]) -> dict[str, str]:
-    return {"who": _first(holders, _WHO), "when": _first(holders, _WHEN), "purpose": _first(holders, _PURPOSE)}
-
-
-def _kept(ledger: Any) -> Iterator[tuple[Any, Any]]:
+def _kept(events: Sequence[Event], records: Records) -> Iterator[tuple[Event, ChargeOnRecord | None]]:
     """Every event of a ledger, with the record that says who charged it and when, or None."""
-    records = getattr(ledger, "charges", None)
-    told: list[Any] = []
-    for record in records if isinstance(records, Sequence) else ():
-        for event in getattr(record, "events", None) or ():
-            told.append(event)
-            yield event, record
-    for event in getattr(ledger, "events", ()):
-        if event in told:
-            told.remove(event)
+    told = [(event, record) for record in records for event in record.events or ()]
+    yield from told
+    left = [event for event, _ in told]
+    for event in events:
+        if event in left:
+            left.remove(event)
         else:
             yield event, None
 
 
-def _learn(entry: dict[str, Any], event: Any, kept: Sequence[tuple[Any, Any]], digest: str | None) -> None:
-    """Who and when of an event of the release, where one record of a ledger, or one with its digest, holds it."""
+def _record_of(
+    event: Event, kept: Sequence[tuple[Event, ChargeOnRecord | None]], digest: str | None
+) -> ChargeOnRecord | None:
+    """The record of an event of the release, where one record of a ledger, or one with its digest, holds it."""
     found = [record for other, record in kept if record is not None and other == event]
-    named = [record for record in found if digest is not None and getattr(record, "release", None) == digest]
-    if len(named) == 1 or len(found) == 1:
-        entry.update(_about([(named or found)[0]]))
+    named = [record for record in found if digest is not None and record.release == digest]
+    return (named or found)[0] if len(named) == 1 or len(found) == 1 else None
 
 
-def _is_of_another(record: Any, digest: str | None) -> bool:
+def _is_of_another(record: ChargeOnRecord | None, digest: str | None) -> bool:
     """Whether a record names another release, or a fit that failed: equal charges of these paid for nothing here."""
-    named = getattr(record, "release", None)
-    return (digest is not None and named is not None and named != digest) or getattr(record, "error", None) is not None
+    if record is None:
+        return False
+    return record.error is not None or (digest is not None and record.release not in (None, digest))
 
 
-def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:
+def _has_all(mine: Sequence[Event], events: Sequence[Event]) -> bool:
     """Whether a ledger holds every event of a release, as often as it has it."""
-    left = [event_to_dict(event) for event in events if isinstance(event, Event)]
+    left = [event_to_dict(event) for event in events]
     for event in mine:
         wanted = event_to_dict(event)
         if wanted not in left:
@@ -789,20 +764,5 @@ def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:
     return True
 
 
-def _first(holders: Sequence[Any], names: Sequence[str]) -> str:
-    for holder in holders:
-        for name in names:
-            value = getattr(holder, name, None)
-            if value is not None and not callable(value):
-                return _text(value)
-    return UNKNOWN
-
-
-def _number(value: Any) -> str | None:
+def _number(value: Fraction | None) -> str | None:
     return None if value is None else decimal(value)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return UNKNOWN
-    return value.isoformat() if isinstance(value, date) else str(value)

@@ -12,53 +12,57 @@ the forms of review boards.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spinney.report.parts import ESTIMATED, first_figure, percent
+from spinney.text import many
 
 STATED, COMPUTED, DESIGN, NOT_KNOWN = "stated by the holder", "computed", "how Spinney works", "not known"
 SOURCES = (STATED, COMPUTED, DESIGN, NOT_KNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, its answer, and where the answer comes from."""
-
-    topic: str
-    question: str
-    answer: str
-    source: str
-
-    def to_dict(self) -> dict[str, str]:
-        """The line as plain data."""
-        return {"topic": self.topic, "question": self.question, "answer": self.answer, "source": self.source}
+Line = tuple[str, str, str]  # a question, its answer, and where the answer comes from
 
 
 def nist_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
     """The questions of the pyramid, from its top to its ground; `found` holds the other parts of a report."""
-    lines = [
-        *_parameters(found["promise"]),
-        *_unit(found["promise"], found["schema"]),
-        *_mechanisms(found),
-        *_utility(found),
-        *_composition(found["account"], found["promise"]),
-        *_security(found["stated"]),
+    return _answered(
+        found,
+        {
+            "Privacy parameters": _parameters,
+            "Unit of privacy": _unit,
+            "Mechanisms": _mechanisms,
+            "Utility and bias": _utility,
+            "Several releases": _composition,
+            "Trust model": lambda _: [_TRUST_MODEL],
+            "Side channels": lambda _: [_SIDE_CHANNELS],
+            "Access control": lambda _: [_ACCESS],
+            "Data collection": _data_collection,
+        },
+    )
+
+
+def _answered(
+    found: Mapping[str, Any], topics: Mapping[str, Callable[[Mapping[str, Any]], list[Line]]]
+) -> list[dict[str, str]]:
+    """The questions of all topics, as plain data."""
+    return [
+        {"topic": topic, "question": question, "answer": answer, "source": source}
+        for topic, answers_to in topics.items()
+        for question, answer, source in answers_to(found)
     ]
-    return [line.to_dict() for line in lines]
 
 
-def _parameters(promise: Mapping[str, Any]) -> list[Question]:
-    topic = "Privacy parameters"
+def _parameters(found: Mapping[str, Any]) -> list[Line]:
+    promise = found["promise"]
     if not promise["is_private"]:
         why = "None: the guarantee is void, as the top of this page says."
-        return [Question(topic, "How strong is the guarantee?", why, COMPUTED)]
+        return [("How strong is the guarantee?", why, COMPUTED)]
     guess = percent(promise["guess"])
     return [
-        Question(topic, "Which variant of differential privacy is it?", f"{promise['guarantee']}.", COMPUTED),
-        Question(
-            topic,
+        ("Which variant of differential privacy is it?", f"{promise['guarantee']}.", COMPUTED),
+        (
             "What do the parameters mean for somebody in the table?",
             f"{together_first(promise)}From this release alone: an attacker who holds two answers equally likely and "
             "knows everything else "
@@ -70,20 +74,17 @@ def _parameters(promise: Mapping[str, Any]) -> list[Question]:
             ),
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             f"Is delta small against one over the number of {promise['who']}?",
             promise["delta_words"],
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Is epsilon larger than it should be?",
             " ".join([promise["epsilon_words"], *(f"Caution: {caution}." for caution in promise["cautions"])]),
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Can this epsilon be compared with that of another system?",
             f"Only with one for the same unit, {promise['unit']}, and the same kind of neighbours; the number alone "
             "says nothing.",
@@ -92,8 +93,8 @@ def _parameters(promise: Mapping[str, Any]) -> list[Question]:
     ]
 
 
-def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
-    topic = "Unit of privacy"
+def _unit(found: Mapping[str, Any]) -> list[Line]:
+    promise, schema = found["promise"], found["schema"]
     is_person = promise["who"] == "persons"
     groups = "; ".join(
         f"{group['size']}: "
@@ -105,9 +106,8 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
         for group in promise["groups"]
     )
     lines = [
-        Question(topic, "Who or what is protected?", f"{promise['protected'].capitalize()}.", COMPUTED),
-        Question(
-            topic,
+        ("Who or what is protected?", f"{promise['protected'].capitalize()}.", COMPUTED),
+        (
             "Can one person have several rows, and are they protected then?",
             "Yes: a person is protected with all their rows, up to the number that the schema states; further ones "
             "were left out before anything was counted. A person is whoever one value of the key stands for: somebody "
@@ -124,24 +124,23 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
             ),
             COMPUTED if is_person else NOT_KNOWN,
         ),
-        Question(
-            topic,
+        (
             "Is the number of rows or persons public?",
             f"{promise['who'].capitalize()}: {promise['n_in_words']}.",
             COMPUTED,
         ),
     ]
     if groups:
-        lines.append(Question(topic, "What is promised to groups?", f"Group sizes: {groups}.", COMPUTED))
+        lines.append(("What is promised to groups?", f"Group sizes: {groups}.", COMPUTED))
     if is_person:
         most = [str(table["most_rows"]) for table in schema if table["most_rows"]]
         limit = f"At most {' and '.join(most)} rows of a person were kept." if most else "As the schema states."
-        lines.append(Question(topic, "How are contributions bounded?", limit, STATED))
+        lines.append(("How are contributions bounded?", limit, STATED))
     return lines
 
 
-def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
-    topic, model, ledger = "Mechanisms", found["model"], found["account"]["ledger"]
+def _mechanisms(found: Mapping[str, Any]) -> list[Line]:
+    model, ledger = found["model"], found["account"]["ledger"]
     noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
     entropy = (
         "Spinney draws noise exactly, in whole numbers, from the operating system's entropy; a file cannot prove it."
@@ -151,45 +150,39 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
     bounds = [column for table in found["schema"] for column in table["columns"] if column["low"] is not None]
     from_data = any("from-data" in column["stated"] for table in found["schema"] for column in table["columns"])
     return [
-        Question(topic, "Which mechanism made the release?", f"{model['synthesizer']}: {model['meaning']}", COMPUTED),
-        Question(
-            topic,
+        ("Which mechanism made the release?", f"{model['synthesizer']}: {model['meaning']}", COMPUTED),
+        (
             "Which noise was added?",
             f"{'; '.join(noise) or 'None'}. {entropy}",
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Is there a proof, and was the implementation tested against it?",
             "Mechanisms have proofs next to their code. Tests compute output distributions on tables that are small "
             "enough, compare all neighbours, and draw samples elsewhere. A release file cannot prove that this code "
             "was the one that ran.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "Is the system interactive, so that answers may depend on earlier ones?",
             "Readers ask nothing of the real table: all was measured in one fit, whose steps and costs are listed. "
             "Later steps of a fit may follow from noisy results of earlier ones, which the accounting allows for. "
             "Answers that the holder buys later are charges of their own.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "Are there floating-point attacks?",
             "Counts and sums are integers and get integer noise: no floating-point sample is added to them.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "Where do bounds come from (sensitivity)?",
             "At least one bound was read off the data, which voids the guarantee."
             if from_data
             else f"{_bounds_in_words(len(bounds), estimated(found, 'bounds'))} Values beyond a bound are moved to it.",
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Were parameters tuned on the private table?",
             f"No fit does so by itself. {_other_fits(ledger)}",
             COMPUTED if ledger is not None and ledger["has_this"] else NOT_KNOWN,
@@ -206,7 +199,7 @@ def _other_fits(ledger: Mapping[str, Any] | None) -> str:
     if tuning is None:  # a ledger without records
         if not ledger["other_charges"]:
             return "The ledger holds no other charge; of fits that were not charged to it, it knows nothing."
-        others = counted(ledger["other_charges"], "other charge")
+        others = many(ledger["other_charges"], "other charge")
         return f"The ledger holds {others}; {kept}, and what all of them cost is on it."
     of = "the same people" if tuning["table"] is None else f"the same table, {tuning['table']!r}"
     counts = [
@@ -214,20 +207,18 @@ def _other_fits(ledger: Mapping[str, Any] | None) -> str:
         (tuning["failed"], "charge", " of fits that failed"),
         (tuning["without_release"], "charge", " that no release is named for"),
     ]
-    found = [counted(number, what) + rest for number, what, rest in counts if number]
+    found = [many(number, what) + rest for number, what, rest in counts if number]
     if not found:
         return f"The ledger holds no other fit of {of}; of fits that were not charged to it, it knows nothing."
     return f"The ledger holds {', '.join(found)}; {kept}, and what all of them cost is on it."
 
 
 def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:
-    columns = f"{counted(n_bounds, 'column')} with bounds"
+    columns = f"{many(n_bounds, 'column')} with bounds"
     if not names:
         return f"{columns}, as the schema states them; that they were not read off the table, the holder vouches for."
     rest = (
-        f" The schema states those of {counted(n_bounds - len(names), 'other column')}."
-        if n_bounds > len(names)
-        else ""
+        f" The schema states those of {many(n_bounds - len(names), 'other column')}." if n_bounds > len(names) else ""
     )
     return f"{columns}. Estimated privately, at a cost that is listed: {listing(names)}.{rest}"
 
@@ -238,53 +229,44 @@ def estimated(found: Mapping[str, Any], what: str) -> list[str]:
     return [column["name"] for column in columns if column["source"] == f"{what} {ESTIMATED}"]
 
 
-def counted(number: int, what: str) -> str:
-    """So many of something: 1 table, 1,200 tables."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def listing(names: Sequence[str], most: int = 12) -> str:
     """A few names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
-def _utility(found: Mapping[str, Any]) -> list[Question]:
-    topic, columns = "Utility and bias", found["columns"]
+def _utility(found: Mapping[str, Any]) -> list[Line]:
+    columns = found["columns"]
     kinds = Counter(column["statement"] for column in columns)
     pairs = Counter(pair["statement"] for pair in found["pairs"]["pairs"])
     utility = found["utility"]
     return [
-        Question(
-            topic,
+        (
             "How accurate is the release, and is that known?",
             f"Columns by statement: {_kinds(kinds)}. Pairs of columns by statement: {_kinds(pairs)}. How far each may "
             "be off stands beside it; of more than two columns together this page says nothing.",
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Was utility measured on the private table, and paid for?",
             "Yes: its figures stand on this page, and their cost is part of epsilon."
             if utility is not None
             else "Not measured.",
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Which statistics are biased?",
             "Noisy counts are unbiased before they are fitted to each other; fitted ones, those below a threshold, and "
             "those moved up from below zero are not. Rare values suffer most. What an interval allows for, its kind of "
             "statement says.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "Are small groups served worse than large ones?",
             "Yes: noise does not shrink with a group, so it is a larger part of a small count. Compare an estimate "
             "with its interval before you speak of a small group.",
             DESIGN,
         ),
-        Question(topic, "Was the table itself biased or incomplete?", "The release cannot say.", NOT_KNOWN),
+        ("Was the table itself biased or incomplete?", "The release cannot say.", NOT_KNOWN),
     ]
 
 
@@ -298,11 +280,10 @@ def together_first(promise: Mapping[str, Any]) -> str:
     return "" if together is None else f"{first_figure(together)} "
 
 
-def _composition(account: Mapping[str, Any], promise: Mapping[str, Any]) -> list[Question]:
-    topic, ledger = "Several releases", account["ledger"]
+def _composition(found: Mapping[str, Any]) -> list[Line]:
+    promise, ledger = found["promise"], found["account"]["ledger"]
     if ledger is None:
-        kept = Question(
-            topic,
+        kept = (
             "Is there a limit over all releases of this table?",
             "No ledger was given with this report, so it is not known what else was released.",
             NOT_KNOWN,
@@ -310,8 +291,7 @@ def _composition(account: Mapping[str, Any], promise: Mapping[str, Any]) -> list
     else:
         state = "holds every charge of this release" if ledger["has_this"] else "does not hold this release"
         of = "without a limit" if ledger["limit"] is None else f"of {ledger['limit']}"
-        kept = Question(
-            topic,
+        kept = (
             "Is there a limit over all releases of this table?",
             f"The ledger {state}: epsilon {ledger['spent']} {of} is spent. Of releases that were not charged to it, it "
             "knows nothing.",
@@ -319,23 +299,20 @@ def _composition(account: Mapping[str, Any], promise: Mapping[str, Any]) -> list
         )
     return [
         kept,
-        Question(
-            topic,
+        (
             "What do all releases of these people promise together?",
             f"{together_first(promise).strip()} {' '.join(promise['together']['in_words'])}".strip()
             if promise["together"] is not None
             else f"Not known: no ledger was given. {promise['alone'] or ''}".strip(),
             NOT_KNOWN if promise["together"] is None else COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Does drawing more rows, or asking more questions of the release, cost privacy?",
             "No: both are computed from what was released. An answer that the holder buys from the real table costs "
             "epsilon of its own.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "Were releases made of overlapping tables, such as last month's?",
             "Not known to a release; costs for the same people add up.",
             NOT_KNOWN,
@@ -343,32 +320,26 @@ def _composition(account: Mapping[str, Any], promise: Mapping[str, Any]) -> list
     ]
 
 
-def _security(stated: Mapping[str, Any]) -> list[Question]:
-    return [
-        Question(
-            "Trust model",
-            "Who sees the real rows?",
-            "The holder, who runs Spinney: this is the central model. What is promised holds against all readers of "
-            "the release.",
-            DESIGN,
-        ),
-        Question(
-            "Side channels",
-            "Can time, memory or errors give something away?",
-            "Timing and memory are not covered. Errors and logs of Spinney are written so that they hold no values of "
-            "the table; tracebacks, which have to be asked for, may hold some, and are for the holder alone.",
-            DESIGN,
-        ),
-        Question("Access control", "Who may read the real table, and how is it kept?", "Not known.", NOT_KNOWN),
-        Question(
-            "Data collection",
-            "What was collected, from whom, and for which purpose?",
-            f"The purpose, as stated: {stated['purpose']}"
-            if stated["purpose"]
-            else "No purpose was stated with this report or its ledger (--purpose).",
-            STATED if stated["purpose"] else NOT_KNOWN,
-        ),
-    ]
+_TRUST_MODEL = (
+    "Who sees the real rows?",
+    "The holder, who runs Spinney: this is the central model. What is promised holds against all readers of the "
+    "release.",
+    DESIGN,
+)
+_SIDE_CHANNELS = (
+    "Can time, memory or errors give something away?",
+    "Timing and memory are not covered. Errors and logs of Spinney are written so that they hold no values of the "
+    "table; tracebacks, which have to be asked for, may hold some, and are for the holder alone.",
+    DESIGN,
+)
+_ACCESS = ("Who may read the real table, and how is it kept?", "Not known.", NOT_KNOWN)
+
+
+def _data_collection(found: Mapping[str, Any]) -> list[Line]:
+    purpose, question = found["stated"]["purpose"], "What was collected, from whom, and for which purpose?"
+    if purpose:
+        return [(question, f"The purpose, as stated: {purpose}", STATED)]
+    return [(question, "No purpose was stated with this report or its ledger (--purpose).", NOT_KNOWN)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- board
@@ -388,8 +359,15 @@ _NO_PILES = (
 
 def board_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
     """The questions of a board, as plain data; `found` holds the other parts of a report."""
-    lines = [*_what_leaves(found), *_identification(found), *_detail(found), *_decision(found)]
-    return [line.to_dict() for line in lines]
+    return _answered(
+        found,
+        {
+            "What leaves": _what_leaves,
+            "Who may be found": _identification,
+            "Detail": _detail,
+            "Answering for it": _decision,
+        },
+    )
 
 
 def released_in_words(found: Mapping[str, Any]) -> str:
@@ -399,7 +377,7 @@ def released_in_words(found: Mapping[str, Any]) -> str:
     tables = "a private table" if len(schema) == 1 else f"{len(schema):,} private tables"
     rows = (
         f"Anybody who holds this release can draw synthetic rows from it, in place of {tables} with "
-        f"{counted(n_columns, 'column')}."
+        f"{many(n_columns, 'column')}."
     )
     if not promise["is_private"]:
         return f"{rows} Nothing is promised to those in the {'table' if len(schema) == 1 else 'tables'}."
@@ -407,22 +385,20 @@ def released_in_words(found: Mapping[str, Any]) -> str:
     return f"{rows} The unit of protection is {promise['protected']}{alone}"
 
 
-def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
-    topic, schema, promise = "What leaves", found["schema"], found["promise"]
+def _what_leaves(found: Mapping[str, Any]) -> list[Line]:
+    schema, promise = found["schema"], found["promise"]
     n_columns = sum(len(table["columns"]) for table in schema)
     purpose, licence = found["stated"]["purpose"], found["stated"]["licence"]
     return [
-        Question(
-            topic,
+        (
             "What is released?",
-            f"A model of {counted(len(schema), 'table')}, {counted(n_columns, 'column')}: "
+            f"A model of {many(len(schema), 'table')}, {many(n_columns, 'column')}: "
             f"{found['model']['contents']}. Rows drawn from it are synthetic.",
             COMPUTED,
         ),
-        Question(topic, "For which purpose?", purpose or "Not stated (--purpose).", STATED if purpose else NOT_KNOWN),
-        Question(topic, "Under which licence?", licence or "Not stated (--licence).", STATED if licence else NOT_KNOWN),
-        Question(
-            topic,
+        ("For which purpose?", purpose or "Not stated (--purpose).", STATED if purpose else NOT_KNOWN),
+        ("Under which licence?", licence or "Not stated (--licence).", STATED if licence else NOT_KNOWN),
+        (
             "Does any real row leave?",
             _copied(found) if promise["is_private"] else "The guarantee is void, so this cannot be ruled out.",
             COMPUTED if not promise["is_private"] else DESIGN,
@@ -450,8 +426,8 @@ def _copied(found: Mapping[str, Any]) -> str:
     )
 
 
-def _identification(found: Mapping[str, Any]) -> list[Question]:
-    topic, promise = "Who may be found", found["promise"]
+def _identification(found: Mapping[str, Any]) -> list[Line]:
+    promise = found["promise"]
     keys = [
         f"{table['table']}.{column['name']}" if table["table"] else column["name"]
         for table in found["schema"]
@@ -477,8 +453,7 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
             "group holds for many in it: the guarantee bounds what their own data adds, not what can be guessed."
         )
     return [
-        Question(
-            topic,
+        (
             "Are there direct identifiers?",
             f"{', '.join(keys)}: made up afresh. {_keys_read(promise)} Whether another column identifies people is "
             "for the holder to say."
@@ -487,16 +462,14 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
             "holder to say.",
             COMPUTED if keys else NOT_KNOWN,
         ),
-        Question(topic, "How likely is it that somebody is recognised?", risk, COMPUTED),
-        Question(
-            topic,
+        ("How likely is it that somebody is recognised?", risk, COMPUTED),
+        (
             "Which tables of others overlap with this one?",
             "Not known. The guarantee holds whatever tables others hold. Other releases that were made of the same "
             "people add to it.",
             NOT_KNOWN,
         ),
-        Question(
-            topic,
+        (
             "Are small or conspicuous groups protected?",
             f"Each of their {promise['who']} is protected as any other. "
             + (
@@ -519,8 +492,8 @@ def _keys_read(promise: Mapping[str, Any]) -> str:
     return "The real ones have no part in what was counted, and none of them is copied into the release."
 
 
-def _detail(found: Mapping[str, Any]) -> list[Question]:
-    topic, promise = "Detail", found["promise"]
+def _detail(found: Mapping[str, Any]) -> list[Line]:
+    promise = found["promise"]
     columns = [column for table in found["schema"] for column in table["columns"]]
     long_lists = [column["name"] for column in columns if (column["n_values"] or 0) > _LONG_LIST]
     places = [", ".join(place["columns"]) for table in found["schema"] for place in table["places"]]
@@ -529,8 +502,7 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
     rules = sum(len(table["rules"]) for table in found["schema"])
     piles = [remark for remark in found["remarks"] if "bound" in remark]
     return [
-        Question(
-            topic,
+        (
             "How fine is geography?",
             f"Places: {'; '.join(places)}. Regions are finer where noisy counts say that there are more "
             f"{promise['who']}."
@@ -538,25 +510,22 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
             else "No columns are known to be a place.",
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Are extreme values cut off?",
             "Values beyond the bounds are moved to them. "
             + (f"Bounds of {listing(bounds)} were estimated privately, the others stated. " if bounds else "")
             + (" ".join(piles) if piles else _NO_PILES),
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Are there long lists of values, such as codes?",
             (f"{listing(long_lists)}." if long_lists else f"No list has more than {_LONG_LIST} values.")
             + (f" Values of {listing(values)} were estimated privately: rare ones are not listed." if values else ""),
             COMPUTED,
         ),
-        Question(
-            topic,
+        (
             "Which rules do rows obey?",
-            f"{counted(rules, 'stated rule')}, listed with the schema. Every synthetic row obeys them, also where real "
+            f"{many(rules, 'stated rule')}, listed with the schema. Every synthetic row obeys them, also where real "
             "ones do not. They cost no epsilon, as the holder vouches that they were known without looking at the rows."
             if rules
             else "None were stated.",
@@ -565,8 +534,8 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
     ]
 
 
-def _decision(found: Mapping[str, Any]) -> list[Question]:
-    topic, ledger = "Answering for it", found["account"]["ledger"]
+def _decision(found: Mapping[str, Any]) -> list[Line]:
+    ledger = found["account"]["ledger"]
     contact = found["stated"]["contact"]
     told = [
         [event[name] for name in ("who", "when") if event[name] != NOT_KNOWN] for event in found["account"]["events"]
@@ -585,17 +554,15 @@ def _decision(found: Mapping[str, Any]) -> list[Question]:
                 f"Epsilon {ledger['remaining']}{delta} of the ledger's limit is left; its keepers can raise the limit."
             )
     return [
-        Question(topic, "Who made the release, and when?", who, COMPUTED if whos or made else NOT_KNOWN),
-        Question(topic, "How much more may be released of these people?", left, COMPUTED if ledger else NOT_KNOWN),
-        Question(topic, "Whom does one ask?", contact or "Not stated (--contact).", STATED if contact else NOT_KNOWN),
-        Question(
-            topic,
+        ("Who made the release, and when?", who, COMPUTED if whos or made else NOT_KNOWN),
+        ("How much more may be released of these people?", left, COMPUTED if ledger else NOT_KNOWN),
+        ("Whom does one ask?", contact or "Not stated (--contact).", STATED if contact else NOT_KNOWN),
+        (
             "Can the release be taken back?",
             "No: what was published stays so, and what it cost stays spent.",
             DESIGN,
         ),
-        Question(
-            topic,
+        (
             "What must readers be told?",
             "That rows are synthetic, the guarantee and its unit, that other releases of the same people add to it, "
             "and which figures are certified, calibrated, indicative or not supported.",

@@ -20,12 +20,13 @@ from typing import Any
 
 from spinney.columns import Bounded, Identifier
 from spinney.columns.base import check_characters
+from spinney.documents import Document, Documented, Facts
 from spinney.errors import SchemaError
 from spinney.schema.persons import PersonRows, person_rows, position_rules
 from spinney.schema.places import with_shapes
 from spinney.schema.plain import all_of, at, check_options, check_plain, jsonable, parse_toml, read_schema_text
 from spinney.schema.rules import PositionRule
-from spinney.schema.schema import Schema, SchemaLike, as_schema, schema_from_plain
+from spinney.schema.schema import Schema, SchemaLike, as_schema, columns_of, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
 
 # ---------------------------------------------------------------------------------------------------------------- links
@@ -143,7 +144,7 @@ def _parted(end: Any, name: str, example: str) -> tuple[str, str]:
 _ENTRIES, _TABLE_ENTRIES = ("tables", "links"), ("schema", "file")
 
 
-class Tables(Mapping[str, Schema]):
+class Tables(Documented, Mapping[str, Schema]):
     """Several tables about the same persons: their schemas by name, and the links between them.
 
     One table has a row for each person. In every other table a person may have many rows, and a link says which column
@@ -180,10 +181,11 @@ class Tables(Mapping[str, Schema]):
     def __len__(self) -> int:
         return len(self._schemas)
 
-    def _repr_html_(self) -> str | None:
-        from spinney.schema.schema import tables_fragment
-
-        return tables_fragment(self)
+    def document(self) -> Document:
+        """The tables as notebooks show them."""
+        facts = Facts([(name, f"{len(schema)} columns") for name, schema in self.items()])
+        columns = [columns_of(schema, f"columns of {name}") for name, schema in self.items()]
+        return Document(f"{len(self)} linked tables", [facts, *columns])
 
     def __repr__(self) -> str:
         return f"Tables({self._schemas!r}, links={list(self._links)!r})"

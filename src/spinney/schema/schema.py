@@ -10,7 +10,6 @@ A schema file reads
 and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns,
 [[places]] tables which columns are one thing, and a [person] table whose rows they are.
 
-    notebook views    a schema, or linked ones, as HTML
     residuals         the difference between a total and its parts, as a column that is computed on reading
     schema            `Schema`, its files, and the schemas that follow from it (modelled, as read, as drawn)
 """
@@ -18,6 +17,7 @@ and everything Spinney knows without spending epsilon is in it. [[rules]] tables
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spinney.columns import Bounded, Category, Column, Identifier, Real
 from spinney.columns.base import check_characters
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.machine import lazily
@@ -43,46 +43,6 @@ if TYPE_CHECKING:
     from spinney.columns import reading
 else:
     np, reading = lazily("numpy", "spinney.columns.reading")
-
-
-# ------------------------------------------------------------------------------------------------------- notebook views
-# A schema, or linked ones, as a notebook shows them: a table of columns, and one of rules.
-
-
-def schema_fragment(schema: Schema) -> str | None:
-    """A piece of HTML; None without jinja2."""
-    kinds: dict[str, int] = {}
-    for column in schema.values():
-        kinds[column.type_name] = kinds.get(column.type_name, 0) + 1
-    facts = {
-        "columns": ", ".join(f"{count} {kind}" for kind, count in kinds.items()),
-        "rules": len(schema.rules) or None,
-        "places": "; ".join(place.label for place in schema.places),
-        "person": schema.person,
-    }
-    return fragment(
-        f"Schema of {len(schema)} columns", facts, tables=[columns_of(schema, is_open=True), rules_of(schema)]
-    )
-
-
-def tables_fragment(tables: Mapping[str, Schema]) -> str | None:
-    """A piece of HTML of linked tables; None without jinja2."""
-    facts = {name: f"{len(schema)} columns" for name, schema in tables.items()}
-    return fragment(
-        f"{len(tables)} linked tables",
-        facts,
-        tables=[columns_of(schema, f"columns of {name}") for name, schema in tables.items()],
-    )
-
-
-def columns_of(schema: Schema, caption: str = "columns", *, is_open: bool = False) -> Lines:
-    """The columns as a table."""
-    return Lines(caption, ("column", "as stated"), [[name, repr(column)] for name, column in schema.items()], is_open)
-
-
-def rules_of(schema: Schema) -> Lines:
-    """The rules as a table."""
-    return Lines("rules", ("rule",), [[repr(rule)] for rule in schema.rules])
 
 
 # ------------------------------------------------------------------------------------------------------------ residuals
@@ -144,7 +104,7 @@ SchemaLike: TypeAlias = "Schema | Mapping[str, Column] | str | os.PathLike[str]"
 ENTRIES = ("columns", "rules", "places", "person")
 
 
-class Schema(Mapping[str, Column]):
+class Schema(Documented, Mapping[str, Column]):
     """An ordered mapping from column names to column types, with rules between columns if there are any.
 
     >>> import spinney as sp
@@ -209,9 +169,19 @@ class Schema(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def _repr_html_(self) -> str | None:
-
-        return schema_fragment(self)
+    def document(self) -> Document:
+        """The schema as notebooks show it: how many columns of each kind, all columns, and rules."""
+        kinds = Counter(column.type_name for column in self.values())
+        facts = Facts(
+            [
+                ("columns", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
+                ("rules", len(self.rules) or None),
+                ("places", "; ".join(place.label for place in self.places)),
+                ("person", self.person),
+            ]
+        )
+        rules = Table("rules", ("rule",), [[repr(rule)] for rule in self.rules])
+        return Document(f"Schema of {len(self)} columns", [facts, columns_of(self, is_open=True), rules])
 
     def __repr__(self) -> str:
         rules = f", rules={list(self._rules)!r}" if self._rules else ""
@@ -569,6 +539,11 @@ def schema_from_plain(described: Any, *, folder: str | Path | None, keys: Iterab
         places=[place_from_dict(number, entry) for number, entry in enumerate(places, start=1)],
         **(options_from_dict(described["person"]) if "person" in described else {}),
     )
+
+
+def columns_of(schema: Schema, caption: str = "columns", *, is_open: bool = False) -> Table:
+    """The columns as a table, for documents."""
+    return Table(caption, ("column", "as stated"), [[name, repr(column)] for name, column in schema.items()], is_open)
 
 
 def as_schema(schema: Any) -> Schema:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 
+from spinney.documents import Document, Facts
 from spinney.errors import InputError, NotFittedError, PrivacyWarning, SchemaError, SchemaWarning, UnknownParameterError
 from spinney.files import full_version
 from spinney.forest.design import Design
@@ -234,10 +235,11 @@ class FrontDoor(Parameters):
     report = release_verb(Release.report)
 
     def _repr_html_(self) -> str | None:
-        from spinney.synthesizers.check import synthesizer_fragment
-
-        card = self.card_ if hasattr(self, "release_") else None
-        return synthesizer_fragment(type(self).__name__, self.get_params(), card)
+        name = type(self).__name__
+        if hasattr(self, "release_"):
+            return self.card_.document(f"{name}, fitted").html()
+        facts = Facts([(parameter, shown_parameter(value)) for parameter, value in self.get_params().items()])
+        return Document(f"{name}, not fitted yet", [facts], note="fit(table, schema) spends epsilon, once.").html()
 
     def _contents(self) -> str:
         """What was released, in words."""
@@ -585,3 +587,17 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         counted = replace(facts, n_rows=count.expected, row_count=count, rows_epsilon=Fraction(0))
         with after_counting(facts.rows_epsilon, count.expected):
             return counted, self._rehearse(counted)
+
+
+def shown_parameter(value: Any) -> Any:
+    """A parameter for a notebook; of one that may be a table only the type."""
+    return value if _is_small(value) else f"<a {type(value).__name__}>"
+
+
+def _is_small(value: Any) -> bool:
+    """Whether a parameter is what somebody types, or a short list of such things."""
+    if isinstance(value, (list, tuple)):
+        return len(value) <= 20 and all(map(_is_small, value))
+    if isinstance(value, Mapping):
+        return len(value) <= 20 and all(_is_small(item) for pair in value.items() for item in pair)
+    return is_typed(value)

@@ -7,7 +7,6 @@ it finds may be published: findings count rows of the private table without nois
     keys            missing and repeated keys of persons, rows without a person, rows beyond the limit
     unstated keys   columns that look like the key of a person although the schema does not say so
     check           `check` itself: names, types, values, keys, shapes of places
-    notebook        findings, and a synthesizer before and after its fit, as HTML
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ from numpy.typing import NDArray
 
 from spinney.columns import Boolean, Bounded, Category, Column, Identifier, Integer, Stepped
 from spinney.columns.identifier import Key, keys_differ
-from spinney.documents import Lines, fragment
+from spinney.documents import Block, Document, Documented, Facts, Listing, Table
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.forest.rules import impossible_values
 from spinney.grid.axes import place_axis
-from spinney.release.card import Card, card_fragment
 from spinney.schema.linked import PeopleShape, RowsShape, Tables
 from spinney.schema.persons import PersonRows, position_rules, suggested_keys, suggested_orders
 from spinney.schema.rules import Rule
@@ -42,7 +40,7 @@ from spinney.tables.open import open_source
 from spinney.tables.preview import names_of, parts_of
 from spinney.tables.source import Source
 from spinney.tables.tally import Tallies, Tally, by_name, rules_among
-from spinney.text import as_given, brief, closest, did_you_mean, is_typed, listed, many
+from spinney.text import as_given, brief, closest, did_you_mean, listed, many
 
 # ------------------------------------------------------------------------------------------------------------- findings
 # Findings: what a check of a schema and a table brought to light, as a page, as data and as a verdict.
@@ -52,6 +50,8 @@ from spinney.text import as_given, brief, closest, did_you_mean, is_typed, liste
 # no value.
 
 
+# Characters of a finding that notebooks show: it ends with the remedy.
+_LONGEST = 1_000
 FOR_THE_HOLDER = "For the holder only: this page describes the private table; do not publish it."
 
 
@@ -72,7 +72,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Documented):
     """All that `check` found. FOR THE HOLDER ONLY: it describes the private table without noise."""
 
     faults: tuple[Finding, ...]
@@ -104,9 +104,22 @@ class Findings:
             **({} if self.tables is None else {"tables": dict(self.tables)}),
         }
 
-    def _repr_html_(self) -> str | None:
-
-        return findings_fragment(self)
+    def document(self) -> Document:
+        """The findings as notebooks show them. For the holder only."""
+        facts = [
+            ("verdict", "fit would accept this" if self.is_clean else "fit would refuse this"),
+            ("rows", None if self.n_rows is None else f"{self.n_rows:,}"),
+            ("persons", None if self.n_persons is None else f"{self.n_persons:,}"),
+        ]
+        for name, n_rows in (self.tables or {}).items():
+            facts.append((f"rows of {name}", "not known" if n_rows is None else f"{n_rows:,}"))
+        facts.append(("method", None if self.method is None else f"{self.method}: {self.reason}"))
+        tables: list[Block] = [
+            _table("fault", self.faults),
+            _table("warning", self.warnings),
+            Listing("notes", self.notes),
+        ]
+        return Document("Check of a table", [Facts(facts), *tables], [FOR_THE_HOLDER], "Nothing was charged.")
 
     def __str__(self) -> str:
         lines = [FOR_THE_HOLDER, ""]
@@ -127,6 +140,11 @@ class Findings:
         if self.method is not None:
             lines.append(f"Method {self.method}: {self.reason}.")
         return "\n".join([*lines, "Nothing was charged."])
+
+
+def _table(kind: str, found: Sequence[Finding]) -> Table:
+    rows = [[one.message, "-" if one.n_rows is None else f"{one.n_rows:,}"] for one in found]
+    return Table(many(len(rows), kind), (kind, "rows"), rows, is_open=True, longest=_LONGEST)
 
 
 def _listed(findings: Sequence[Finding], kind: str, means: str) -> list[str]:
@@ -849,57 +867,3 @@ def _notes(schema: Schema, *, of_persons: bool) -> list[str]:
     if schema._has_data_derived_bounds:
         notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
     return notes
-
-
-# ------------------------------------------------------------------------------------------------------------- notebook
-# A synthesizer as a notebook shows it, before the fit and after it, and the findings of a check, as pieces of
-# HTML.
-
-
-# Characters of a finding that are shown: it ends with the remedy.
-_LONGEST = 1_000
-
-
-def synthesizer_fragment(name: str, parameters: Mapping[str, Any], card: Card | None) -> str | None:
-    """A piece of HTML; None without jinja2. Of a parameter that may be a table only the type is shown."""
-    if card is not None:
-        return card_fragment(card, f"{name}, fitted")
-    facts = {key: value if _is_small(value) else f"<a {type(value).__name__}>" for key, value in parameters.items()}
-    return fragment(f"{name}, not fitted yet", facts, note="fit(table, schema) spends epsilon, once.")
-
-
-def findings_fragment(findings: Findings) -> str | None:
-    """A piece of HTML; None without jinja2. For the holder only, as the findings are."""
-    facts = {
-        "verdict": "fit would accept this" if findings.is_clean else "fit would refuse this",
-        "rows": None if findings.n_rows is None else f"{findings.n_rows:,}",
-        "persons": None if findings.n_persons is None else f"{findings.n_persons:,}",
-    }
-    for name, n_rows in (findings.tables or {}).items():
-        facts[f"rows of {name}"] = "not known" if n_rows is None else f"{n_rows:,}"
-    facts["method"] = None if findings.method is None else f"{findings.method}: {findings.reason}"
-    return fragment(
-        "Check of a table",
-        facts,
-        warnings=[FOR_THE_HOLDER],
-        tables=[
-            _found("fault", findings.faults),
-            _found("warning", findings.warnings),
-            Lines("notes", ("what follows from the schema",), [[note] for note in findings.notes]),
-        ],
-        note="Nothing was charged.",
-    )
-
-
-def _found(kind: str, found: Sequence[Finding]) -> Lines:
-    rows = [[one.message, "-" if one.n_rows is None else f"{one.n_rows:,}"] for one in found]
-    return Lines(many(len(rows), kind), (kind, "rows"), rows, is_open=True, longest=_LONGEST)
-
-
-def _is_small(value: Any) -> bool:
-    """Whether a parameter is what somebody types, or a short list of such things."""
-    if isinstance(value, (list, tuple)):
-        return len(value) <= 20 and all(map(_is_small, value))
-    if isinstance(value, Mapping):
-        return len(value) <= 20 and all(_is_small(item) for pair in value.items() for item in pair)
-    return is_typed(value)

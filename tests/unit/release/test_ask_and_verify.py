@@ -102,7 +102,7 @@ def test_a_model_is_verified_before_it_has_a_file(fitted, tmp_path):
     assert "the ledger given holds these very charges: entries 1, 2" in told
     assert any("not read from a file" in other["why"] for other in found.not_checked)
     assert found.guarantee in str(found)
-    assert "Verification" in found._repr_html_()
+    assert "the released numbers agree" in found._repr_html_()
     model.save(tmp_path / "r.spinney")
     model.schema_.to_file(tmp_path / "s.toml")
     again = sp.load(tmp_path / "r.spinney").verify(schema=tmp_path / "s.toml")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.documents import MOST_LINES, Lines, fragment
+from spinney.documents import MOST_LINES, Document, Table
 from spinney.metrics import compare
 from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import SCHEMA, fitted, table
@@ -88,9 +88,9 @@ def test_ledgers() -> None:
 
 
 def test_explanations() -> None:
-    assert "Explanation of a forest" in shown(fitted(target="label").explain()).text
+    assert "What the forest measured" in shown(fitted(target="label").explain()).text
     explanation = golden("v3-people-linked").explain()  # type: ignore[attr-defined]
-    assert "model of persons" in shown(explanation).text
+    assert "What was measured of persons" in shown(explanation).text
 
 
 def test_answers() -> None:
@@ -161,14 +161,14 @@ def test_reports() -> None:
 def test_numbers_stand_below_each_other() -> None:
     """A column of numbers is aligned at its end; one with a single word is not."""
     rows = [["a", "1,000", "3 %", "1"], ["b", "-", "±0.5 %", "one"]]
-    text = fragment("t", {}, tables=[Lines("t", ("name", "n", "share", "mixed"), rows, is_open=True)])
+    text = Document("t", [Table("t", ("name", "n", "share", "mixed"), rows, is_open=True)]).html()
     assert text is not None
     assert "<details open>" in text
     assert text.count('class="spinney-number"') == 2 * (1 + len(rows))
 
 
 def test_long_tables_are_cut() -> None:
-    text = fragment("t", {}, tables=[Lines("many", ("n",), [[number] for number in range(100)])])
+    text = Document("t", [Table("many", ("n",), [[number] for number in range(100)])]).html()
     assert text is not None
     page = Page(text)
     assert f"and {100 - MOST_LINES} more" in page.text

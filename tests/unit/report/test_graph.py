@@ -12,7 +12,9 @@ from matplotlib.patches import PathPatch
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.report.pictures import Line, graph_figure, lines_between, save_figure, strongest
+from spinney.report.draw import strongest
+from spinney.report.parts import Line, lines_between
+from spinney.report.pictures import graph_figure, save_figure
 from support.small_forests import chain, fitted
 
 

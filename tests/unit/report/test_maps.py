@@ -14,7 +14,8 @@ from matplotlib.collections import PolyCollection
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.report.pictures import map_aspect, partition_figure, save_figure
+from spinney.report.columns import map_aspect
+from spinney.report.pictures import partition_figure, save_figure
 from support.command_line import spinney
 
 COLUMNS: dict[str, Any] = {

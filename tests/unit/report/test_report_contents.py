@@ -18,7 +18,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.privacy.mechanisms import DiscreteLaplaceCounts, NotPrivate, UnsafeEntropy, decimal
+from spinney.privacy.accounts.rules import ChargeOnRecord
+from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, Event, NotPrivate, UnsafeEntropy, decimal
 from spinney.release.answers.answer import STATEMENTS
 from spinney.release.file import digest
 from spinney.report.columns import maps_part
@@ -270,13 +272,26 @@ def test_a_release_that_a_ledger_lacks_is_added_to_what_it_holds() -> None:
     assert "voids" in void["warning"]
 
 
+def a_ledger(**entries: Any) -> Any:
+    """A stand-in for an account: what it holds, without a file."""
+    amounts = dict.fromkeys(("limit", "remaining", "delta_limit", "remaining_delta"))
+    return SimpleNamespace(**{"unit": Unit.REPLACE_ONE, "spent_delta": Fraction(0), **amounts, **entries})
+
+
+def a_record(event: Event, **entries: Any) -> ChargeOnRecord:
+    """A charge for one event."""
+    unknown = dict.fromkeys(("table", "purpose", "request", "release", "error"))
+    known = {"number": 1, "time": "2024-05-01", "user": "ann", "population": "people", "epsilon": 1, "delta": 0}
+    return ChargeOnRecord(**{**known, **unknown, "events": (event,), **entries})
+
+
 def test_losses_that_compose_are_a_bound_only_where_all_was_settled_before() -> None:
     """The sum is the figure; the smaller one of composed losses is told beside it, with its condition."""
     release = golden("v3-forest-measured")
     events = tuple(event for event in release.card.events if not isinstance(event, UnsafeEntropy))
     card = replace(release.card, events=events)
     spent, delta = 3 * card.epsilon, 3 * card.delta
-    ledger = SimpleNamespace(events=events * 3, unit=card.unit, spent=spent, spent_delta=delta)
+    ledger = a_ledger(events=events * 3, unit=Unit.parse(card.unit), spent=spent, spent_delta=delta)
     together = together_part(card, ledger, has_this=True)
     assert (together["epsilon"], together["guess"]) == (decimal(spent), largest_guess(spent, delta))
     composed = together["composed"]
@@ -391,12 +406,10 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
     charge = DiscreteLaplaceCounts(Fraction(1), 2, "counts", stage="leaves")
     card = replace(golden("v3-tree-cube").card, events=(charge,))
     records = [
-        SimpleNamespace(events=(charge,), user="ann <b>", time="2024-05-01", purpose="beds", release="ours"),
-        SimpleNamespace(events=(charge,), user="bob", time="2024-06-01", purpose=None, release="another"),
+        a_record(charge, user="ann <b>", time="2024-05-01", purpose="beds", release="ours"),
+        a_record(charge, user="bob", time="2024-06-01", release="another"),
     ]
-    ledger = SimpleNamespace(
-        events=(charge, charge, charge), charges=records, unit="replace-one", limit=Fraction(4), spent=Fraction(3)
-    )
+    ledger = a_ledger(events=(charge, charge, charge), charges=records, limit=Fraction(4), spent=Fraction(3))
     account = account_part(card, ledger, "ours")
     assert (account["events"][0]["who"], account["events"][0]["when"]) == ("ann <b>", "2024-05-01")
     described = account["ledger"]
@@ -418,17 +431,16 @@ def test_tuning_is_told_by_other_fits_of_the_same_table() -> None:
     answer = DiscreteLaplaceCounts(Fraction(1), 1, "answer: count", stage="answer", times=1)
     card = replace(golden("v3-tree-cube").card, events=(charge,))
 
-    def record(release: str | None, *, table: str, event: Any = charge, error: str | None = None) -> SimpleNamespace:
-        return SimpleNamespace(events=(event,), release=release, table=table, error=error)
-
     records = [
-        record("ours", table="visits"),
-        record("theirs", table="stays"),
-        record("earlier", table="visits"),
-        record(None, table="visits", error="MemoryError"),
-        record("an answer", table="visits", event=answer),
+        a_record(charge, release="ours", table="visits"),
+        a_record(charge, release="theirs", table="stays"),
+        a_record(charge, release="earlier", table="visits"),
+        a_record(charge, table="visits", error="MemoryError"),
+        a_record(answer, release="an answer", table="visits"),
     ]
-    ledger = SimpleNamespace(events=[one.events[0] for one in records], charges=records, spent=Fraction(5))
+    ledger = a_ledger(
+        events=[event for one in records for event in one.events or ()], charges=records, spent=Fraction(5)
+    )
     account = account_part(card, ledger, "ours")
     assert account["ledger"]["tuning"] == {"table": "visits", "releases": 1, "failed": 1, "without_release": 0}
     assert (account["ledger"]["other_releases"], account["ledger"]["bought_answers"]) == (2, 1)
@@ -489,18 +501,15 @@ def test_utility_is_shown_where_it_was_measured() -> None:
     assert contents_of("v3-points").utility is None
     figure = {"name": "two-way mean", "estimate": 0.0417, "low": 0.04, "high": 0.05, "statement": "certified"}
     measured = {"figures": [figure | {"level": 0.95, "noise_std": 0.001}], "n_pairs": 3}
-    for utility, said in (
-        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "Of <3> pairs"),
-        (SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.0417}}), "pairs, share"),
-    ):
-        release = copy(golden("v3-points"))
-        release.__class__ = type("Measured", (type(release),), {"utility": utility})
-        contents = report_contents(release)
-        assert "0.0417" in json.dumps(contents.to_dict()["utility"])
-        page = Page(contents.to_html())
-        assert "0.0417" in page.text
-        assert said in page.text
-        assert "Not measured" not in page.text
+    utility = SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs", remarks=["by <noise>"])
+    release = copy(golden("v3-points"))
+    release.__class__ = type("Measured", (type(release),), {"utility": utility})
+    contents = report_contents(release)
+    assert "0.0417" in json.dumps(contents.to_dict()["utility"])
+    page = Page(contents.to_html())
+    for said in ("4.2 %", "Of <3> pairs", "By <noise>", figure["name"]):
+        assert str(said) in page.text
+    assert "Not measured" not in page.text
 
 
 @pytest.mark.parametrize("stated", [{"title": 3}, {"purpose": "x" * 5000}, {"level": 2}])

@@ -20,8 +20,8 @@ import spinney as sp
 from spinney.errors import FileError, MissingExtraError, ParameterError
 from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from spinney.release.points import Generator, GeneratorRelease
-from spinney.report.draw import bare_axes, new_figure, to_svg
 from spinney.report.page import HOLDER_ONLY, report_contents, report_html, report_json
+from spinney.report.svg import canvas, to_svg
 from support.reports import KINDS, Page, contents_of, golden, page_of
 from support.small_forests import chain, fitted
 
@@ -342,11 +342,10 @@ def test_templates_are_part_of_the_package() -> None:
 
 def test_drawings_follow_the_page() -> None:
     """Colours of ours become classes, styles become attributes, ids get a prefix, texts stay texts."""
-    figure = new_figure(100, 50)
-    axes = bare_axes(figure, 5, 5, 90, 40)
+    axes = canvas(100, 50, left=5, bottom=5, right=5, top=5)
     axes.plot([0, 1], [0, 1], color="#1f6f4a", marker="|")
     axes.text(0.5, 0.5, "<b> & $x$", parse_math=False)
-    one, two = (to_svg(figure, name=name, title="<t>", description="d & e") for name in ("one", "two"))
+    one, two = (to_svg(axes, name=name, title="<t>", description="d & e") for name in ("one", "two"))
     assert "s-strong" in one
     assert "style=" not in one
     assert "&lt;b&gt; &amp; $x$" in one

@@ -3,10 +3,9 @@
 Everything here is post-processing: it costs nothing and may be published with the release.
 
     budget report        the stages of all charges: share of the budget and noise
-    notebook fragment    the explanation as a notebook shows it
     strength             how strongly columns depend on each other
     explanation          columns, cliques, structure in words
-    page of text         the explanation as a page of text
+    parts                the tables and lists of its document
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Block, Document, Facts, Listing, Printed, Table, Text, spaced
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel, Floats, leaf_ends
 from spinney.forest.release.model import ForestRelease
@@ -51,7 +50,7 @@ from spinney.release.card import Card, structure_in_words
 from spinney.release.release import Release
 from spinney.schema.rules import AtMost, clauses_of
 from spinney.schema.schema import Schema
-from spinney.text import WIDTH, cut, did_you_mean, listed, more, printable, wrapped
+from spinney.text import WIDTH, cut, did_you_mean, listed, many
 
 # -------------------------------------------------------------------------------------------------------- budget report
 # How a budget was spent: the stages that a release was charged for, each with its share of the budget and its noise.
@@ -179,38 +178,6 @@ def _laplace_deviation(rate: float) -> float:
     return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
 
-# ---------------------------------------------------------------------------------------------------- notebook fragment
-# An explanation as a notebook shows it: the structure in words, where the budget went, what was counted together.
-
-
-def explanation_fragment(
-    explanation: Explanation, *, title: str = "Explanation of a forest", meaning: str | None = None
-) -> str | None:
-    """A piece of HTML; None without jinja2."""
-    card = explanation.card
-    facts = {
-        "guarantee": card.guarantee,
-        "meaning": explanation.meaning if meaning is None else meaning,
-        "target": explanation.target,
-        "columns": len(explanation.columns),
-    }
-    stages = [
-        [stage.name, f"{stage.times:,}", f"{100 * stage.share:.1f} %", stage.noise] for stage in explanation.stages
-    ]
-    cliques = [[clique.label, f"{clique.distance:.3f}", f"{clique.bits:.2f}"] for clique in explanation.cliques]
-    columns = [[column.name, column.type, f"{column.n_leaves:,}"] for column in explanation.columns]
-    return fragment(
-        title,
-        facts,
-        warnings=card.to_dict()["warnings"],
-        tables=[
-            Lines("where the budget went", ("stage", "times", "share", "noise"), stages),
-            Lines("counted together, strongest first", ("columns", "distance", "bits"), cliques),
-            Lines("columns", ("column", "type", "leaves"), columns),
-        ],
-    )
-
-
 # ------------------------------------------------------------------------------------------------------------- strength
 # How strongly columns depend on each other, by the law of their states. Sees released numbers only.
 #
@@ -317,7 +284,7 @@ class ExplainedProducts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+class Explanation(Printed):
     """What a forest knows and what that cost. `print` is meant to be read, `to_dict` to be parsed."""
 
     card: Card
@@ -376,13 +343,23 @@ class Explanation:
             "products": None if self.products is None else asdict(self.products),
         } | ({} if self.error_bars is None else {"error_bars": self.error_bars.to_dict()})
 
-    def _repr_html_(self) -> str | None:
-
-        return explanation_fragment(self)
-
-    def __str__(self) -> str:
-
-        return page(self)
+    def document(self) -> Document:
+        """The structure in words, where the budget went, and what was counted together, the strongest first."""
+        card = self.card
+        facts = [fact for fact in card.facts if fact[0] != "structure"]
+        return Document(
+            f"What the forest measured (by {card.synthesizer}, spinney {card.spinney_version})",
+            spaced(
+                Facts([*facts, ("structure", structure_in_words(self.structure)), ("", self.meaning)]),
+                budget_table(self.stages),
+                column_table(self.columns),
+                clique_table(self.cliques),
+                None if self.products is None else product_list(self.products),
+                rule_list(self.rules) if self.rules else None,
+                None if self.error_bars is None else Text(str(self.error_bars)),
+            ),
+            warnings=card.to_dict()["warnings"],
+        )
 
 
 def explain(release: Release, *, error_bars: bool = False) -> Explanation:
@@ -603,13 +580,12 @@ def _said(structure: str, target: str | None, n_measured: int, *, has_stated: bo
     return f"The structure {structure!r} is not known to this version of Spinney."
 
 
-# --------------------------------------------------------------------------------------------------------- page of text
-# An explanation as a page to read: at most a hundred characters wide, the strongest dependences only.
+# ---------------------------------------------------------------------------------------------------------------- parts
+# The parts of the document of an explanation, of a forest and of persons: the strongest dependences only.
 
 
 _MOST_CLIQUES = 20
 _MOST_COLUMNS = 40
-_MOST_RULES = 40
 _MEASURED = {
     "rows": "count",
     "trees": "tree",
@@ -627,120 +603,72 @@ _MEASURED = {
 }  # of a stage; of the others, tables
 
 
-def page(explanation: Explanation) -> str:
-    """The whole page."""
-    card = explanation.card
-    title = f"  structure   {structure_in_words(explanation.structure)}"
-    lines = warning_lines(card)
-    lines += [f"What the forest measured (by {card.synthesizer}, spinney {card.spinney_version})"]
-    lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
-    lines.append(title)
-    lines += wrapped(explanation.meaning, " " * 14)
-    lines += ["", *budget_lines(explanation.stages)]
-    lines += ["", *column_lines(explanation.columns)]
-    lines += ["", *clique_lines(explanation.cliques)]
-    if explanation.products is not None:
-        lines += ["", *product_lines(explanation.products)]
-    if explanation.rules:
-        lines += ["", *rule_lines(explanation.rules)]
-    if explanation.error_bars is not None:
-        lines += ["", *str(explanation.error_bars).splitlines()]
-    return "\n".join(printable(line).rstrip() for line in lines)
-
-
-def warning_lines(card: Card) -> list[str]:
-    """What voids the guarantee, first of all."""
-    return [
-        line
-        for warning in card.to_dict()["warnings"]
-        for line in wrapped(f"*** NOT PRIVATE *** {warning}", "", " " * 20)
-    ]
-
-
-def budget_lines(stages: Sequence[Stage]) -> list[str]:
+def budget_table(stages: Sequence[Stage]) -> Block:
     """How the budget was spent, a line for each stage."""
     if not stages:
-        return ["  nothing was measured, and nothing was spent"]
-    width = min(40, max(len(stage.name) for stage in stages))
-    return [
-        "  how the budget was spent",
-        *(
-            f"    {cut(stage.name, width):<{width}}  {100 * stage.share:5.1f} %  {_measured(stage):>12}  {stage.noise}"
-            for stage in stages
-        ),
-    ]
+        return Text("  nothing was measured, and nothing was spent")
+    rows = [[stage.name, f"{100 * stage.share:.1f} %", _measured(stage), stage.noise] for stage in stages]
+    return Table("how the budget was spent", ("stage", "share", "measured", "noise"), rows, widths=(0, 7, 12))
 
 
 def _measured(stage: Stage) -> str:
-    return f"{stage.times:,} {_MEASURED.get(stage.name, 'table')}{'' if stage.times == 1 else 's'}"
+    return many(stage.times, _MEASURED.get(stage.name, "table"))
 
 
-def column_lines(columns: Sequence[ExplainedColumn]) -> list[str]:
+def column_table(columns: Sequence[ExplainedColumn]) -> Table:
     """The columns and how each was divided."""
-    shown = columns[:_MOST_COLUMNS]
-    width = min(WIDTH - 44, max(10, *(len(column.name) for column in shown)))
-    lines = [f"  {f'{len(columns)} columns':<{width + 2}}  {'type':<10}  {'leaves':>8}  {'states':>6}  {'null':>7}"]
-    for column in shown:
-        name = f"    {cut(column.name, width):<{width}}  {column.type:<10}"
+    rows = []
+    for column in columns:
+        leaves, states, null = f"{column.n_leaves:,}", f"{column.n_states:,}", _percent(column.null_share)
+        how = "of its residual" if column.is_computed else ""
         if not column.n_leaves:
-            lines.append(f"{name}  {'computed' if column.is_computed else 'generated'}")
-            continue
-        null = "" if column.null_share is None else f"{100 * column.null_share:.1f} %"
-        residual = "  of its residual" if column.is_computed else ""
-        lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}{residual}")
-    return [*lines, *more(len(columns) - len(shown))]
+            leaves, states, how = "", "", "computed" if column.is_computed else "generated"
+        rows.append([column.name, column.type, leaves, states, null, how])
+    heads = ("column", "type", "leaves", "states", "null", "")
+    return Table(f"{len(columns)} columns", heads, rows, widths=(-10, -10, 8, 6, 7), most=_MOST_COLUMNS)
 
 
-def clique_lines(cliques: Sequence[ExplainedClique], *, who: str = "rows") -> list[str]:
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def clique_table(cliques: Sequence[ExplainedClique], *, who: str = "rows") -> Block:
     """The columns that were counted together, the strongest first."""
     if not cliques:
-        return ["  no columns were counted together"]
-    shown = cliques[:_MOST_CLIQUES]
-    last = max(len(REASONS[clique.reason]) for clique in shown)
-    width = min(WIDTH - 4 - 2 * 3 - 8 - 5 - last, max(31, *(len(clique.label) for clique in shown)))
+        return Text("  no columns were counted together")
     n_counted = sum(clique.reason != "prior" for clique in cliques)
     from_prior = f", {len(cliques) - n_counted:,} from the prior" if n_counted < len(cliques) else ""
-    head = f"{n_counted:,} {'set' if n_counted == 1 else 'sets'} counted{from_prior}, strongest first"
-    return [
-        f"  {head:<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
-        *(
-            f"    {_label(clique, width):<{width}}  {clique.distance:8.3f}  {clique.bits:5.2f}  "
-            f"{REASONS[clique.reason]}"
-            for clique in shown
-        ),
-        *more(len(cliques) - len(shown)),
-        *wrapped(
-            f"distance: the share of {who} that would have to change for the columns to be independent, in the model. "
-            "Noise adds to it, the more, the smaller epsilon is.",
-            "  ",
-        ),
-    ]
+    # What the other columns leave of a line.
+    width = WIDTH - 4 - 2 * 3 - 8 - 5 - max(len(REASONS[clique.reason]) for clique in cliques[:_MOST_CLIQUES])
+    rows = [[_label(one, width), f"{one.distance:.3f}", f"{one.bits:.2f}", REASONS[one.reason]] for one in cliques]
+    return Table(
+        f"{many(n_counted, 'set')} counted{from_prior}, strongest first",
+        ("columns", "distance", "bits", "why"),
+        rows,
+        widths=(-31, 8, 5),
+        most=_MOST_CLIQUES,
+        note=f"distance: the share of {who} that would have to change for the columns to be independent, in the model. "
+        "Noise adds to it, the more, the smaller epsilon is.",
+    )
 
 
-def product_lines(products: ExplainedProducts) -> list[str]:
+def product_list(products: ExplainedProducts) -> Listing:
     """The vector of sums of all other pairs."""
     pairs = "1 other pair" if products.n_pairs == 1 else f"all {products.n_pairs:,} other pairs"
-    sums = "1 sum" if products.n_sums == 1 else f"{products.n_sums:,} sums"
     by_number: dict[int, list[str]] = {}
     for name, n_groups in products.groups.items():
         by_number.setdefault(n_groups, []).append(name)
-    lines = [
-        f"  {pairs}, in {sums} of products",
-        f"    standard error of a mean product, which is between -1 and 1: {products.standard_error:.4f}",
-    ]
+    entries = [f"standard error of a mean product, which is between -1 and 1: {products.standard_error:.4f}"]
     for n_groups, names in sorted(by_number.items(), reverse=True):
         shown = ", ".join(cut(name, 40) for name in names[:_MOST_COLUMNS])
         n_more = len(names) - _MOST_COLUMNS
-        text = f"{n_groups} groups: {shown}{f' and {n_more:,} more' if n_more > 0 else ''}"
-        lines += wrapped(text, "    ", " " * 8)
-    return lines
+        entries.append(f"{n_groups} groups: {shown}{f' and {n_more:,} more' if n_more > 0 else ''}")
+    return Listing(f"{pairs}, in {many(products.n_sums, 'sum')} of products", entries)
 
 
-def rule_lines(rules: Sequence[str], *, who: str = "row") -> list[str]:
+def rule_list(rules: Sequence[str], *, who: str = "row") -> Listing:
     """The rules of the schema."""
-    shown = rules[:_MOST_RULES]
-    lines = [line for rule in shown for line in wrapped(rule, "    ", " " * 8)]
-    return [f"  rules that every {who} obeys; they cost nothing", *lines, *more(len(rules) - len(shown))]
+    return Listing(f"rules that every {who} obeys; they cost nothing", rules, most=_MOST_COLUMNS)
 
 
 def _label(clique: ExplainedClique, width: int) -> str:

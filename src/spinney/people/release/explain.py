@@ -5,29 +5,29 @@ rows it says how alike two rows of one person are, which columns have a hidden l
 which columns were counted together. How strong a dependence is follows from synthetic persons, drawn with a
 fixed seed, so that a release has one explanation.
 
-    (first)         the explanation as data
-    page of text    the explanation as a page of text
+    explained    the explanation as data, and its document
+    strength     what rows depend on, by synthetic persons
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.documents import Block, Document, Facts, Listing, Printed, Table, Text, spaced
 from spinney.forest.release.explain import (
     ExplainedClique,
     Explanation,
     Stage,
-    budget_lines,
-    clique_lines,
-    column_lines,
-    product_lines,
-    rule_lines,
+    budget_table,
+    clique_table,
+    column_table,
+    product_list,
+    rule_list,
     strength,
-    warning_lines,
 )
 from spinney.graph.crf_inference import FieldClique
 from spinney.people.release.rows import (
@@ -43,7 +43,6 @@ from spinney.people.release.rows import (
 from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card
 from spinney.schema.linked import RowsShape
-from spinney.text import WIDTH, cut, more, printable, wrapped
 
 if TYPE_CHECKING:
     from spinney.people.release.model import PeopleRelease
@@ -108,9 +107,57 @@ class ExplainedRows:
             "dependences": [asdict(one) | {"columns": list(one.columns)} for one in self.dependences],
         }
 
+    def parts(self) -> list[Block]:
+        """The parts of a document on the table: how rows belong to persons, their columns, and what rows depend on."""
+        with_rows = f"persons with rows, a noisy number: {self.persons_with_rows:,.0f}"
+        found: list[Block] = [Listing(self._caption(), [with_rows])]
+        columns = [
+            [
+                one.name,
+                one.type,
+                f"{one.n_leaves:,}",
+                f"{one.n_states:,}",
+                f"{one.correlation:.2f}",
+                _level(one.has_level),
+            ]
+            for one in self.columns
+        ]
+        found.append(
+            Table(
+                f"{len(columns)} columns",
+                ("column", "type", "leaves", "states", "correlation", ""),
+                columns,
+                widths=(-10, -10, 8, 6, 11),
+                note="correlation: of two rows of one person; 0 where they have no more in common than rows of two "
+                "persons.",
+            )
+        )
+        rows = [[one.label, f"{one.distance:.3f}", f"{one.bits:.2f}"] for one in self.dependences]
+        nothing = Text("  no columns of rows were counted together, nor with anything that rows depend on")
+        heads, caption = ("columns", "distance", "bits"), "what rows depend on, strongest first"
+        found.append(Table(caption, heads, rows, widths=(-40, 8, 5), most=20) if rows else nothing)
+        return found + ([rule_list(list(map(repr, self.shape.schema.rules)))] if self.shape.schema.rules else [])
+
+    def _caption(self) -> str:
+        shape = self.shape
+        said = [f"at most {shape.most:,} of a person, by {shape.key}"]
+        if shape.order is not None:
+            said.append(f"in the order of {shape.order}" + (", each a step after the last" if shape.steps else ""))
+        else:
+            said.append("in no order")
+        if shape.role is not None:
+            said.append(f"with the role {shape.role}")
+        if shape.differences:
+            said.append(f"{', '.join(shape.differences)} by differences from the first row")
+        return f"rows{f' of {shape.name}' if shape.name else ''}: {', '.join(said)}"
+
+
+def _level(has_level: bool) -> str:
+    return "with a hidden level" if has_level else ""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PeopleExplanation:
+class PeopleExplanation(Printed):
     """What a release of persons knows and what that cost. `print` is meant to be read, `to_dict` to be parsed."""
 
     card: Card
@@ -146,14 +193,28 @@ class PeopleExplanation:
             "rows": [table.to_dict() for table in self.rows],
         }
 
-    def _repr_html_(self) -> str | None:
-        from spinney.forest.release.explain import explanation_fragment
-
-        return explanation_fragment(self.persons, title="Explanation of a model of persons", meaning=self.meaning)
-
-    def __str__(self) -> str:
-
-        return page(self)
+    def document(self) -> Document:
+        """What was measured of persons, and then of each table of rows."""
+        card, persons = self.card, self.persons
+        names = 'A name that ends in # is a number of rows; "^x" is a person\'s first value of x, "~x" a hidden level.'
+        return Document(
+            f"What was measured of persons and their rows (by {card.synthesizer}, spinney {card.spinney_version})",
+            spaced(
+                Facts([*card.facts, ("", self.meaning)]),
+                budget_table(self.stages),
+                replace(
+                    column_table(persons.columns),
+                    caption=f"{len(persons.columns)} columns of persons: {self.n_persons:,}",
+                    note=names,
+                ),
+                clique_table(persons.cliques, who="persons"),
+                None if persons.products is None else product_list(persons.products),
+                rule_list(persons.rules, who="person") if persons.rules else None,
+                *(part for rows in self.rows for part in rows.parts()),
+                None if persons.error_bars is None else Text(str(persons.error_bars)),
+            ),
+            warnings=card.to_dict()["warnings"],
+        )
 
 
 def explain_people(release: PeopleRelease, *, error_bars: bool = False) -> PeopleExplanation:
@@ -255,94 +316,3 @@ def _meaning(release: PeopleRelease) -> str:
     if not levels.isdisjoint(release.persons.variables):
         sentences.append("A hidden level is what a person's rows have in common in a column.")
     return " ".join(sentences)
-
-
-# --------------------------------------------------------------------------------------------------------- page of text
-# An explanation of persons as a page to read: at most a hundred characters wide, the strongest dependences only.
-
-
-_MOST_DEPENDENCES = 20
-_MOST_COLUMNS = 40
-
-
-def page(explanation: PeopleExplanation) -> str:
-    """The whole page."""
-    card, persons = explanation.card, explanation.persons
-    lines = warning_lines(card)
-    lines += [f"What was measured of persons and their rows (by {card.synthesizer}, spinney {card.spinney_version})"]
-    lines += card.essentials.splitlines()
-    lines += wrapped(explanation.meaning, " " * 14)
-    lines += ["", *budget_lines(explanation.stages)]
-    lines += ["", f"  persons: {explanation.n_persons:,}"]
-    lines += wrapped(
-        'A name that ends in # is a number of rows; "^x" is a person\'s first value of x, "~x" a hidden level.', "  "
-    )
-    lines += column_lines(persons.columns)
-    lines += ["", *clique_lines(persons.cliques, who="persons")]
-    if persons.products is not None:
-        lines += ["", *product_lines(persons.products)]
-    if persons.rules:
-        lines += ["", *rule_lines(persons.rules, who="person")]
-    for rows in explanation.rows:
-        lines += ["", *_rows_page(rows)]
-    if persons.error_bars is not None:
-        lines += ["", *str(persons.error_bars).splitlines()]
-    return "\n".join(printable(line).rstrip() for line in lines)
-
-
-def _rows_page(rows: ExplainedRows) -> list[str]:
-    head = f"rows{_named(rows.shape)}: {_shape_in_words(rows.shape)}"
-    lines = wrapped(head, "  ", "    ")
-    lines.append(f"    persons with rows, a noisy number: {rows.persons_with_rows:,.0f}")
-    lines += _columns_page(rows.columns)
-    lines += ["", *_dependences(rows.dependences)]
-    if rows.shape.schema.rules:
-        lines += ["", *rule_lines([repr(rule) for rule in rows.shape.schema.rules])]
-    return lines
-
-
-def _named(shape: RowsShape) -> str:
-    return f" of {shape.name}" if shape.name else ""
-
-
-def _shape_in_words(shape: RowsShape) -> str:
-    said = [f"at most {shape.most:,} of a person, by {shape.key}"]
-    if shape.order is not None:
-        said.append(f"in the order of {shape.order}" + (", each a step after the last" if shape.steps else ""))
-    else:
-        said.append("in no order")
-    if shape.role is not None:
-        said.append(f"with the role {shape.role}")
-    if shape.differences:
-        said.append(f"{', '.join(shape.differences)} by differences from the first row")
-    return ", ".join(said)
-
-
-def _columns_page(columns: Sequence[ExplainedRowColumn]) -> list[str]:
-    shown = columns[:_MOST_COLUMNS]
-    width = min(WIDTH - 60, max(10, *(len(column.name) for column in shown)))
-    head = f"{'type':<10}  {'leaves':>8}  {'states':>6}  {'correlation':>11}"
-    lines = [f"  {f'{len(columns)} columns':<{width + 2}}  {head}"]
-    for column in shown:
-        level = "  with a hidden level" if column.has_level else ""
-        lines.append(
-            f"    {cut(column.name, width):<{width}}  {column.type:<10}  {column.n_leaves:>8,}  {column.n_states:>6,}  "
-            f"{column.correlation:>11.2f}{level}"
-        )
-    lines += more(len(columns) - len(shown))
-    lines += wrapped(
-        "correlation: of two rows of one person; 0 where they have no more in common than rows of two persons.", "  "
-    )
-    return lines
-
-
-def _dependences(dependences: Sequence[ExplainedDependence]) -> list[str]:
-    if not dependences:
-        return ["  no columns of rows were counted together, nor with anything that rows depend on"]
-    shown = dependences[:_MOST_DEPENDENCES]
-    width = min(WIDTH - 23, max(40, *(len(one.label) for one in shown)))
-    return [
-        f"  {'what rows depend on, strongest first':<{width + 2}}  {'distance':>8}  {'bits':>5}",
-        *(f"    {cut(one.label, width):<{width}}  {one.distance:8.3f}  {one.bits:5.2f}" for one in shown),
-        *more(len(dependences) - len(shown)),
-    ]

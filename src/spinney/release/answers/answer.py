@@ -9,7 +9,6 @@
 frame.
 
     (first)               answers, their labels, and numbers as text
-    notebook fragments    answers as a notebook shows them
     standing              the statement that an analysis of draws can make
     trust                 verdicts on columns and pairs before anything is asked
 """
@@ -24,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import ParameterError
 from spinney.machine import load_optional
 from spinney.text import brief, did_you_mean
@@ -44,7 +43,7 @@ _MOST_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Documented):
     """What a release says about one number of the private table, or of the population that its rows are a sample of."""
 
     estimate: float
@@ -66,16 +65,36 @@ class Answer:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return f"{shown_number(self.estimate)}   (no interval, {self.statement}: {self.why})"
-        digits = decimals(self.low, self.high)
-        estimate, low, high = (shown_number(number, digits) for number in (self.estimate, self.low, self.high))
+        estimate, interval = self.shown
+        if not self.has_interval:
+            return f"{estimate}   ({interval}, {self.statement}: {self.why})"
         whose = "" if self.of == "table" else ", of the population"
-        return f"{estimate}   {low} to {high} ({shown_level(self.level)}{whose}, {self.statement}: {self.why})"
+        return f"{estimate}   {interval} ({shown_level(self.level)}{whose}, {self.statement}: {self.why})"
 
-    def _repr_html_(self) -> str | None:
+    def document(self) -> Document:
+        """The answer as notebooks show it: estimate, interval, and what kind of statement that is."""
+        estimate, interval = self.shown
+        facts = [
+            ("estimate", estimate),
+            (f"{shown_level(self.level)} interval", interval),
+            ("statement", f"{self.statement}: {self.why}"),
+            ("about", "the table" if self.of == "table" else "the population that its rows are a sample of"),
+        ]
+        return Document(self.asked or "Answer", [Facts(facts)])
 
-        return answer_fragment(self)
+    @property
+    def numbers(self) -> tuple[str, str | None, str | None]:
+        """The estimate and the ends of its interval as texts, with as many digits as the interval deserves."""
+        if self.low is None or self.high is None:
+            return shown_number(self.estimate), None, None
+        digits = decimals(self.low, self.high)
+        return shown_number(self.estimate, digits), shown_number(self.low, digits), shown_number(self.high, digits)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The estimate and the interval as texts."""
+        estimate, low, high = self.numbers
+        return estimate, "no interval" if low is None else f"{low} to {high}"
 
     @property
     def digest(self) -> str:
@@ -87,7 +106,7 @@ class Answer:
         return asdict(self) | {"estimate": None if math.isnan(self.estimate) else self.estimate}
 
 
-class Answers(Sequence[Answer]):
+class Answers(Documented, Sequence[Answer]):
     """Answers of the cells of a table: a sequence, the values that each cell stands for in `labels`."""
 
     def __init__(
@@ -130,9 +149,19 @@ class Answers(Sequence[Answer]):
         widest = max(map(len, shown), default=0)
         return "\n".join(f"{label:<{widest}}   {answer}" for label, answer in zip(shown, self, strict=True))
 
-    def _repr_html_(self) -> str | None:
-
-        return answers_fragment(self, [", ".join(map(shown_label, label)) for label in self.labels])
+    def document(self) -> Document:
+        """The cells as notebooks show them."""
+        labels = [", ".join(map(shown_label, label)) for label in self.labels]
+        rows = [[label, *answer.shown, answer.statement] for label, answer in zip(labels, self, strict=True)]
+        facts = [
+            ("cells", f"{len(rows):,}"),
+            ("intervals", "all hold at once" if self.simultaneous else "each by itself"),
+            ("because", "; ".join(dict.fromkeys(f"{answer.statement}: {answer.why}" for answer in self))),
+        ]
+        by = ", ".join(self.by)
+        level = f"{shown_level(self[0].level)} interval" if rows else "interval"
+        table = Table("cells", (by, "estimate", level, "statement"), rows, is_open=True)
+        return Document(f"Answers by {by}", [Facts(facts), table])
 
     def cell(self, *label: Any) -> Answer:
         """The answer of one cell, named by its values in the order of `by`.
@@ -225,49 +254,6 @@ def shown_level(level: float) -> str:
         if abs(Decimal(text) - percent) <= abs(100 - percent) / 100:
             break
     return f"{Decimal(text).normalize():f} %"
-
-
-# --------------------------------------------------------------------------------------------------- notebook fragments
-# Answers as a notebook shows them: an estimate, its interval, and what kind of statement that is.
-
-
-_NONE = "no interval"
-
-
-def answer_fragment(answer: Answer) -> str | None:
-    """A piece of HTML for one answer; None without jinja2."""
-    estimate, interval = _numbers(answer)
-    facts = {
-        "estimate": estimate,
-        f"{shown_level(answer.level)} interval": interval,
-        "statement": f"{answer.statement}: {answer.why}",
-        "about": "the table" if answer.of == "table" else "the population that its rows are a sample of",
-    }
-    return fragment(answer.asked or "Answer", facts)
-
-
-def answers_fragment(answers: Answers, labels: Sequence[str]) -> str | None:
-    """A piece of HTML for the cells of a table; None without jinja2."""
-    rows = [[label, *_numbers(answer), answer.statement] for label, answer in zip(labels, answers, strict=True)]
-    facts = {
-        "cells": f"{len(rows):,}",
-        "intervals": "all hold at once" if answers.simultaneous else "each by itself",
-        "because": "; ".join(dict.fromkeys(f"{answer.statement}: {answer.why}" for answer in answers)),
-    }
-    by = ", ".join(answers.by)
-    level = f"{shown_level(answers[0].level)} interval" if rows else "interval"
-    return fragment(
-        f"Answers by {by}", facts, tables=[Lines("cells", (by, "estimate", level, "statement"), rows, is_open=True)]
-    )
-
-
-def _numbers(answer: Answer) -> tuple[str, str]:
-    """The estimate and the interval, with as many digits as the interval deserves."""
-    if answer.low is None or answer.high is None:
-        return shown_number(answer.estimate), _NONE
-    digits = decimals(answer.low, answer.high)
-    estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
-    return estimate, f"{low} to {high}"
 
 
 # ------------------------------------------------------------------------------------------------------------- standing

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from spinney.documents import Lines, fragment
+from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import ParameterError
-from spinney.release.answers.answer import Answer, Answers, decimals, shown_label, shown_level, shown_number
+from spinney.release.answers.answer import Answer, Answers, shown_label, shown_level
 from spinney.release.answers.ask import answers_to
 from spinney.release.answers.grammar import ParsedQuestion, parse_question
 from spinney.release.answers.question import check_level
@@ -100,7 +100,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Replies(Sequence[Reply]):
+class Replies(Documented, Sequence[Reply]):
     """What a release says to several questions, in their order. `print` shows it as `spinney ask` does."""
 
     replies: tuple[Reply, ...]
@@ -135,16 +135,16 @@ class Replies(Sequence[Reply]):
         blocks += [f"{question}\n  refused: {why}" for question, why in self.refused.items()]
         return "\n\n".join(blocks)
 
-    def _repr_html_(self) -> str | None:
+    def document(self) -> Document:
+        """The answers as notebooks show them, what their statements rest on, and what was refused."""
         tables = []
         for reply in self.replies:
             (heads, *rows), _ = reply._lines(self.bought)
-            tables.append(Lines(reply.question, heads, rows, is_open=True))
+            tables.append(Table(reply.question, heads, rows, is_open=True))
         whys = dict.fromkeys(answer.why for reply in self.replies for _, answer in reply.cells)
-        notes = {f"[{number}]": why for number, why in enumerate(whys, start=1)} if len(self.replies) == 1 else {}
-        return fragment(
-            "Answers", notes | {f"refused: {text}": why for text, why in self.refused.items()}, tables=tables
-        )
+        notes = [(f"[{number}]", why) for number, why in enumerate(whys, start=1)] if len(self.replies) == 1 else []
+        refused = [(f"refused: {text}", why) for text, why in self.refused.items()]
+        return Document("Answers", [Facts([*notes, *refused]), *tables])
 
     def to_dict(self) -> dict[str, Any]:
         """All answers as plain data for JSON, as `spinney ask --json` prints them."""
@@ -234,8 +234,5 @@ def ask(
 
 def _numbers(answer: Answer) -> tuple[str, str]:
     """The estimate and the interval, with as many digits as the interval deserves."""
-    if answer.low is None or answer.high is None:
-        return shown_number(answer.estimate), "none"
-    digits = decimals(answer.low, answer.high)
-    estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
-    return estimate, f"{low} to {high}"
+    estimate, low, high = answer.numbers
+    return estimate, "none" if low is None else f"{low} to {high}"
