@@ -27,8 +27,8 @@ from typing import IO, Any, NoReturn
 from spinney.errors import FileError, SpinneyError
 
 
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], object], *, overwrite: bool) -> None:
-    """Let `write` fill a new file that appears at `path`, or where a link there leads, complete or not at all."""
+def write_whole(path: str | Path, content: str | bytes | Callable[[IO[bytes]], object], *, overwrite: bool) -> None:
+    """A new file that appears at `path`, or where a link there leads, complete or not at all; a function fills it."""
     path = Path(path).resolve()
     check_writable(path, overwrite=overwrite)
     try:
@@ -37,7 +37,10 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object], *, overw
         raise FileError(f"cannot write {str(path)!r}: {err.strerror or err}") from err
     try:
         with os.fdopen(handle, "wb") as file:
-            write(file)
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         _settle_permissions(partial, path if overwrite else None)

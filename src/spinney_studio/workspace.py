@@ -257,7 +257,7 @@ def write_private(path: Path, content: bytes) -> None:
     """A file that only its owner may read, whole or not at all, in place of one that was there."""
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, _OWNER_ONLY))  # what replaces a file keeps its permissions
-    write_whole(path, lambda file: file.write(content), overwrite=True)
+    write_whole(path, content, overwrite=True)
 
 
 class Records:

@@ -290,19 +290,19 @@ def fit(
     click.echo(f"wrote {out}\n{card.essentials}")
     if ledger:
         click.echo(printable(f"  ledger      charged to {ledger.address}; write down its head: {ledger.head}"))
-    if isinstance(schema, Tables):
-        return
+    if not isinstance(schema, Tables):
+        _tell_what_was_found(schema, card)
+
+
+def _tell_what_was_found(schema: Schema, card: Card) -> None:
+    """Lists of values and bounds that the schema leaves to a fit."""
     for name in schema._columns_awaiting_values:
         found = card.schema[name]
         n_found = f"{len(found.listed) - 1:,} found privately; all others count as {getattr(found, 'other', None)!r}"
         click.echo(printable(f"  values      {name}: {n_found}"))
     for name in schema._columns_awaiting_bounds("private"):
-        click.echo(
-            printable(
-                f"  bounds      {name}: {card.schema[name]!r}, estimated privately; values outside are moved to the "
-                "nearest bound"
-            )
-        )
+        moved = "estimated privately; values outside are moved to the nearest bound"
+        click.echo(printable(f"  bounds      {name}: {card.schema[name]!r}, {moved}"))
 
 
 def _on_record(ledger: SharedLedger) -> dict[str, Any]:

@@ -134,8 +134,7 @@ def audit(
     if out is not None:
         from spinney.files import write_whole
 
-        page = result.to_html().encode()
-        write_whole(out, lambda file: file.write(page), overwrite=force)
+        write_whole(out, result.to_html(), overwrite=force)
     show(result, as_json=as_json)
     if result.failures:
         say_error("a lower bound exceeds its claim: more leaks than is charged; do not publish releases")

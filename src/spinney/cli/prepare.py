@@ -11,7 +11,7 @@ and what `schema` reports of keys, read the rows and are FOR THE HOLDER ONLY.
 from __future__ import annotations
 
 import shlex
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -257,10 +257,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
         click.echo(text, nl=False)
         return
 
-    def write(file: IO[bytes]) -> None:
-        file.write(text.encode())
-
-    write_whole(out, write, overwrite=force)
+    write_whole(out, text, overwrite=force)
     then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} {as_options(csv)}..."
     click.echo(f"wrote {out}; check it, fill in the blanks, then run: {then}")
 

@@ -100,7 +100,7 @@ def write_parts(
         if missing:
             (folder / SUCCESS).unlink(missing_ok=True)
         _write(folder, missing, sizes, draw, notes)
-        write_whole(folder / SUCCESS, lambda file: file.write(b""), overwrite=True)
+        write_whole(folder / SUCCESS, b"", overwrite=True)
     return folder
 
 

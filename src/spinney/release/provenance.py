@@ -570,7 +570,7 @@ def sign(path: str | Path, key: Ed25519PrivateKey, *, signed_at: str) -> Signatu
 
 def write_signature(path: str | Path, signature: Signature, *, overwrite: bool) -> None:
     """Write a signature to a file of its own, whole or not at all."""
-    write_whole(path, lambda file: file.write(str(signature).encode("ascii")), overwrite=overwrite)
+    write_whole(path, str(signature), overwrite=overwrite)
 
 
 def embed_signature(path: str | Path, out: str | Path, signature: Signature, *, overwrite: bool) -> None:

@@ -295,7 +295,7 @@ def write_report(contents: ReportContents, path: str | Path, *, overwrite: bool 
     check_writable(path, overwrite=overwrite)
     is_json = str(path).lower().endswith(".json")
     text = report_json(contents) if is_json else report_html(contents)
-    write_whole(path, lambda file: file.write(text.encode()), overwrite=overwrite)
+    write_whole(path, text, overwrite=overwrite)
 
 
 def report_json(contents: ReportContents) -> str:

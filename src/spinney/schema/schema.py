@@ -426,8 +426,7 @@ class Schema(Documented, Mapping[str, Column]):
         Raises:
             FileError: the file exists, or cannot be written.
         """
-        text = self.to_toml().encode()
-        write_whole(path, lambda file: file.write(text), overwrite=overwrite)
+        write_whole(path, self.to_toml(), overwrite=overwrite)
 
     @staticmethod
     def template(table: Any, *, private_bounds: bool = False) -> str:

@@ -79,7 +79,7 @@ class Results:
         opening = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
         lines = ",\n".join("  " + as_json(record) for record in self.records)
         text = f'{opening},\n "records": [\n{lines}\n ]\n}}\n'
-        write_whole(path, lambda file: file.write(text.encode()), overwrite=overwrite)
+        write_whole(path, text, overwrite=overwrite)
 
     @classmethod
     def read(cls, path: str | Path) -> Results:

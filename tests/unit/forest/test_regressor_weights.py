@@ -223,9 +223,9 @@ def test_a_regression_is_printed_by_ask(release_path, tmp_path):
         (["regression value ~ agee"], "did you mean 'age'"),
         (["regression place ~ age"], "linear probability"),
         (["regresion value ~ age"], "did you mean 'regression'"),
-        ([f"regression {FORMULA}", "--certified"], "takes no --certified"),
-        ([f"regression {FORMULA}", "--force"], "takes no --certified, --force"),
-        ([f"regression {FORMULA}", "--simultaneous"], "or --simultaneous"),
+        ([f"regression {FORMULA}", "--certified"], "takes none of `certified`"),
+        ([f"regression {FORMULA}", "--force"], "takes none of `certified`, `force`"),
+        ([f"regression {FORMULA}", "--simultaneous"], "and `simultaneous`"),
     ],
 )
 def test_wrong_regressions_are_refused(release_path, arguments, says):

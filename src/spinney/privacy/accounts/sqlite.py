@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 from spinney.errors import FileError, SpinneyError
 from spinney.files import write_whole
@@ -230,7 +230,4 @@ def write_database(path: Path, rows: list[Row], *, overwrite: bool) -> None:
         connection.executemany("INSERT INTO entries (number, content, hash) VALUES (?, ?, ?)", rows)
         content = connection.serialize()
 
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
-
-    write_whole(path, write, overwrite=overwrite)
+    write_whole(path, content, overwrite=overwrite)

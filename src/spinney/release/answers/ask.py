@@ -427,8 +427,8 @@ def _coefficients(release: Release, formula: str, options: Mapping[str, Any], *,
     """The coefficients of a regression that was named before the fit."""
     if options["statement"] == "certified" or options["force"] or simultaneous:
         raise ParameterError(
-            "a regression takes no --certified, --force or --simultaneous: its intervals are calibrated, one by one; "
-            "leave them out, or raise --level"
+            "a regression takes none of `certified`, `force` and `simultaneous`: its intervals are calibrated, one by "
+            "one; leave them out, or raise `level`"
         )
     ask = getattr(release, "regression", None)
     if ask is None:
