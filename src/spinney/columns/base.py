@@ -18,7 +18,7 @@ import math
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, time
 from decimal import Decimal
 from fractions import Fraction
@@ -213,29 +213,26 @@ class Column(ABC):
         """All possible values in physical order, where they can be listed; otherwise none."""
         return ()
 
+    def _stated(self) -> dict[str, Any]:
+        """The options that are not at their defaults. Decimals are told by themselves, without the step they mean."""
+        options = {field.name: (getattr(self, field.name), field.default) for field in fields(self) if field.init}
+        stated = {name: value for name, (value, default) in options.items() if value != default}
+        if "decimals" in stated:
+            del stated["multiple_of"]
+        return stated
+
     def to_dict(self) -> dict[str, Any]:
         """The column as plain data for TOML and JSON; what is at its default is left out."""
-        described: dict[str, Any] = {"type": self.type_name}
-        if self.nullable:
-            described["nullable"] = True
-        if self.bits is not None:
-            described["bits"] = self.bits
-        return described
+        return {"type": self.type_name} | self._stated()
 
     def __repr__(self) -> str:
         """The call that makes the column."""
         shown = []
         by_themselves = dict(zip(("low", "high"), getattr(self, "_widest", None) or (), strict=False))
-        for name, described in self.__dataclass_fields__.items():
-            if not described.init:
-                continue
-            value, default = getattr(self, name), by_themselves.get(name, described.default)
-            if name == "values" and len(value) > 8:
-                value = f"{len(value)} values"
-                shown.append(f"values=<{value}>")
-            elif name == "hierarchy" and value is not None and len(value) > 8:
-                shown.append(f"hierarchy=<{len(value)} parents>")
-            elif value != default and not (name == "multiple_of" and getattr(self, "decimals", None) is not None):
+        for name, value in self._stated().items():
+            if name in ("values", "hierarchy") and len(value) > 8:
+                shown.append(f"{name}=<{len(value)} {'values' if name == 'values' else 'parents'}>")
+            elif name not in by_themselves or value != by_themselves[name]:
                 shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
         shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
         return f"{type(self).__name__}({', '.join(shown)})"

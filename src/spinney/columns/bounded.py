@@ -111,13 +111,11 @@ class Bounded(Column):
             return replace(self, low=low, high=high, bounds="stated")
         return replace(self, low=low, high=high)
 
-    def to_dict(self) -> dict[str, Any]:
-        described = Column.to_dict(self)
-        if self.has_bounds and (self.bounds != "stated" or (self.low, self.high) != self._widest):
-            described |= {"low": self.low, "high": self.high}
-        if self.bounds != "stated":
-            described["bounds"] = self.bounds
-        return described
+    def _stated(self) -> dict[str, Any]:
+        stated = Column._stated(self)
+        if self.bounds == "stated" and (self.low, self.high) == self._widest:
+            del stated["low"], stated["high"]
+        return stated
 
     # ------------------------------------------------------------------------------------------ bounds to be found
 
@@ -330,14 +328,6 @@ class Stepped(Bounded):
                 low = self.logical(max(self._aligned(first, up=False), self._span[0]))
                 high = self.logical(min(self._aligned(last, up=True), self._span[1]))
         return Bounded._with_bounds(self, low, high)
-
-    def to_dict(self) -> dict[str, Any]:
-        described = Bounded.to_dict(self)
-        if self.decimals is not None:
-            described["decimals"] = self.decimals
-        elif self.multiple_of is not None:
-            described["multiple_of"] = self.multiple_of
-        return described
 
 
 def parse_seconds(value: Any, owner: str) -> int | float:

@@ -383,9 +383,9 @@ class Category(Listed):
         return (self.other,) if isinstance(self.values, str) else self.values
 
     def to_dict(self) -> dict[str, Any]:
-        described = Column.to_dict(self) | {"values": list(self.values) if self.has_values else PRIVATE}
-        if self.other is not None:
-            described["other"] = self.other
+        described = Column.to_dict(self)
+        if self.has_values:
+            described["values"] = list(self.values)
         if self.hierarchy is not None:
             described["hierarchy"] = hierarchy_to_plain(self.hierarchy)
         return described

@@ -144,12 +144,6 @@ class Datetime(Calendar):
             [self.physical(datetime.combine(day, time.min, tzinfo=zone)) for day in starts] for starts in months
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        described = Stepped.to_dict(self)
-        if self.timezone is not None:
-            described["timezone"] = self.timezone
-        return described
-
     # ------------------------------------------------------------------------------------------------- reading
 
     @property

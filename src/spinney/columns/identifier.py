@@ -108,14 +108,6 @@ class Identifier(Unread):
     def is_text(self) -> bool:
         return self.prefix is not None
 
-    def to_dict(self) -> dict[str, Any]:
-        described = Column.to_dict(self)
-        if self.prefix is not None:
-            described["prefix"] = self.prefix
-        if self.digits != _DIGITS:
-            described["digits"] = self.digits
-        return described
-
     # ------------------------------------------------------------------------------------------------- writing
 
     @property
