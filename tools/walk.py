@@ -1,6 +1,6 @@
 """What a count, a fit, a draw, a question, a verification and a report visit: how many of our files, and how deep.
 
-python tools/walk.py    print the traces of docs/decisions/0058-the-third-house.md
+python tools/walk.py    print the traces of docs/decisions/rooms.md
 """
 
 from __future__ import annotations

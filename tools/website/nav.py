@@ -28,7 +28,7 @@ PAPER = ["paper", "errata", "explain/theory", "how-to/rivals"]
 CONTRIBUTORS = ["contributing", "contribute/tests", "contribute/measuring"]
 DECISIONS = [
     *("trees", "columns", "forest", "persons", "rows", "privacy", "counting", "tables", "answers", "releases"),
-    *("reports", "measures", "audit", "house", "project"),
+    *("reports", "measures", "audit", "rooms", "project"),
 ]
 
 Titles = Mapping[str, str]
