@@ -32,8 +32,8 @@ from spinney.privacy.mechanisms import (
     SplitDecisions,
     TreeShapes,
     WeightedTables,
+    event_to_dict,
     part_from_dict,
-    part_to_dict,
 )
 from spinney.release.card import Card
 from spinney.text import did_you_mean
@@ -230,8 +230,8 @@ def _standard_rows(unit: Unit) -> list[Spec]:
     one_way = _gaussian("one-way", unit, Fraction(1, 2))
     spikes = _gaussian("spikes", unit, Fraction(1, 4))
     specs += _of_part(one_way, unit)
-    specs.append(Spec("column", "columns", name, {"parts": [part_to_dict(one_way), part_to_dict(spikes)]}, 3))
-    specs.append(Spec("clique", "tables", name, {"part": part_to_dict(_gaussian("cliques", unit, Fraction(1)))}, 1.5))
+    specs.append(Spec("column", "columns", name, {"parts": [event_to_dict(one_way), event_to_dict(spikes)]}, 3))
+    specs.append(Spec("clique", "tables", name, {"part": event_to_dict(_gaussian("cliques", unit, Fraction(1)))}, 1.5))
     from spinney.tree.bins import decay_for
 
     rate = Fraction(2, 5)
@@ -324,7 +324,7 @@ def _of_event(event: Event, unit: Unit, card: Card) -> list[Spec]:
         if event.stage == "bounds":
             return [Spec("bounds", "private bounds", name, {"epsilon": each})]
         if event.stage == "leaves" or event.stage is None:
-            threshold = int(card.plan.get("threshold", 1))
+            threshold = int(card.design.get("threshold", 1))
             cells = {"epsilon": each, "threshold": threshold}
             return [Spec("cells", "counts", name, cells), Spec("empty cells", "empty space", name, {"epsilon": each})]
         return [Spec("pure table", "tables", name, {"epsilon": each})]
@@ -360,7 +360,7 @@ def _of_decisions(event: SplitDecisions, unit: Unit) -> list[Spec]:
 
 
 def _of_part(part: Part, unit: Unit, weight: float = 1.0) -> list[Spec]:
-    name, described = unit.value, part_to_dict(part)
+    name, described = unit.value, event_to_dict(part)
     if isinstance(part, GaussianTables):
         return [
             Spec("table", "tables", name, {"part": described}, weight),
@@ -390,7 +390,7 @@ def _of_part(part: Part, unit: Unit, weight: float = 1.0) -> list[Spec]:
 
 def _column_of(parts: Sequence[Part], unit: Unit) -> list[Spec]:
     """The tables of one column together, where it has both."""
-    by_stage = {part.stage: part_to_dict(part) for part in parts if isinstance(part, GaussianTables)}
+    by_stage = {part.stage: event_to_dict(part) for part in parts if isinstance(part, GaussianTables)}
     if not {"one-way", "spikes"} <= by_stage.keys():
         return []
     return [Spec("column", "columns", unit.value, {"parts": [by_stage["one-way"], by_stage["spikes"]]}, 3)]

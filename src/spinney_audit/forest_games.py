@@ -33,7 +33,7 @@ from spinney.errors import BudgetError
 from spinney.forest import cliques, columns, design
 from spinney.forest import sums as products
 from spinney.forest.design import EFFORTS
-from spinney.forest.plan import Choices, class_sizes_plan
+from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.fit import signs
@@ -43,7 +43,7 @@ from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import SystemEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import GaussianTables, GaussianVector, TreeShapes
+from spinney.privacy.mechanisms import GaussianTables, GaussianVector, Selection, TreeShapes
 from spinney.privacy.noise.choices import keep_law
 from spinney.release.utility import NAMES, figure_reach
 from spinney.tree import bought
@@ -60,6 +60,10 @@ Row = tuple[int, ...]
 _PLENTY = 10**9
 
 
+def _choice(epsilon: Fraction) -> Selection:
+    return Selection(epsilon, "audit", stage="selection", times=1)
+
+
 class ChoiceGame(Game):
     """Two candidates: the score of the one that is seldom chosen grows as far as it can, and the other's falls."""
 
@@ -69,7 +73,7 @@ class ChoiceGame(Game):
 
     def __init__(self, epsilon: Fraction, unit: Unit) -> None:
         self.unit, self.claim, self._epsilon = unit, PureClaim(float(epsilon)), epsilon
-        self._plan = replace(plan_of([], unit), noise={"selection": Choices(epsilon, 1)})
+        self._plan = replace(plan_of([], unit), noise={"selection": _choice(epsilon)})
         self._sensitivity = GAP_STEPS * unit.factor
         # The less likely the candidate, the nearer its odds come to epsilon, and the more coins it takes.
         behind = round(2.5 * 2 * self._sensitivity / float(epsilon))
@@ -104,7 +108,7 @@ class StructureGame(Game):
         ends: Sequence[Sequence[Row]] | None = None,
     ) -> None:
         self.unit, self.claim = unit, PureClaim(float(epsilon))
-        self._plan = replace(plan_of([], unit), noise={"selection": Choices(epsilon, 1)})
+        self._plan = replace(plan_of([], unit), noise={"selection": _choice(epsilon)})
         # Found by a search: one pair goes from unlikely to likely by one row, and its rivals the other way.
         if unit.n_is_public:
             usual, usual_ends = [*[(0, 0, 1)] * 3, *[(0, 1, 0)] * 4, (1, 0, 1)], [[(1, 1, 0)], [(0, 1, 1)]]
@@ -469,7 +473,7 @@ class PureTableGame(Game):
             true_counts[:, 0] += ~coins
         noisy = opened(self._plan).noisy_counts(true_counts.ravel(), "classes").reshape(true_counts.shape)
         seen = noisy.astype(np.float64) - _MANY
-        rate = float(self._plan.tables["classes"].rate or 0)
+        rate = float(self._plan.noise_law("classes").scale)
         shown = rate * (np.abs(seen) - np.abs(seen - 1))
         return Seen(seen, shown[:, -1] - (shown[:, 0] if self._n_cells == 2 else 0.0))
 

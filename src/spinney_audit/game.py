@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import StateRows
-from spinney.forest.plan import ForestPlan, VectorNoise, nothing, plan_of_parts
+from spinney.forest.plan import ForestPlan, nothing, plan_of_parts
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.machine import load_optional
 from spinney.privacy.budget import Unit
@@ -441,11 +441,10 @@ def _keys(outcomes: Floats, edges: list[Floats]) -> NDArray[np.int64]:
 
 def opened(plan: ForestPlan, times: int | None = None) -> PrepaidMechanisms:
     """The mechanisms of a plan, on an account of their own; each of its stages as often as `times` says."""
+    prepaid = PrepaidMechanisms(plan, Ledger(unit=plan.unit), SystemEntropy())
     if times is not None:
-        several = {stage: noise for stage, noise in plan.noise.items() if not isinstance(noise, VectorNoise)}
-        noise = {**plan.noise, **{stage: replace(noise, times=times) for stage, noise in several.items()}}
-        plan = replace(plan, noise=noise, charges=())
-    return PrepaidMechanisms(plan, Ledger(unit=plan.unit), SystemEntropy())
+        prepaid._left = {stage: left if stage in plan.vectors else times for stage, left in prepaid._left.items()}
+    return prepaid
 
 
 def plan_of(parts: Sequence[Part], unit: Unit) -> ForestPlan:

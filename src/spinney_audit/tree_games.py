@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from spinney.columns import Category, Integer, Real
 from spinney.counting.counts import CellCounts
-from spinney.forest.plan import TreeNoise
 from spinney.grid.axes import column_axis
 from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.privacy.budget import Unit
@@ -355,13 +354,13 @@ class ColumnTreeGame(Game):
     path = "forest.prepaid: PrepaidMechanisms.ranges"
     is_packed = True
 
-    def __init__(self, noise: TreeNoise | TreeShapes, unit: Unit, *, n_levels: int = 5) -> None:
+    def __init__(self, noise: TreeShapes, unit: Unit, *, n_levels: int = 5) -> None:
         self.unit, self._n_levels = unit, n_levels
         self._column, self._roots, self._stops = _parted(1024, 64)
         ruler = self._column.ruler
         levels = max(noise.levels, ruler.max_levels)
         self.claim = PureClaim(float(worst_path_loss(noise.rate, noise.decay, levels, unit)))
-        tree = TreeNoise(noise.rate, noise.decay, levels, 1)
+        tree = replace(noise, levels=levels, times=1)
         self._plan = replace(plan_of([], unit), noise={"trees": tree})
         self.title = f"{n_levels} levels down to the cutoff"
         self._cutoff = _MANY
@@ -405,7 +404,7 @@ class ColumnTreeGame(Game):
 
 
 @lru_cache(maxsize=64)
-def _path_ratios(rows: int, n_levels: int, noise: TreeNoise, cutoff: int) -> Floats:
+def _path_ratios(rows: int, n_levels: int, noise: TreeShapes, cutoff: int) -> Floats:
     """By depth, ln of the chance that a path ends there with one row more, over that without."""
     logs, rate = np.zeros((2, n_levels + 1)), float(noise.rate)
     for more in range(2):

@@ -173,7 +173,7 @@ def test_sums_are_those_of_a_loop_over_rows(engine, tmp_path):
 
 
 def plan(unit):
-    shape = Shape(0, 0, 1, 0, 0, 0, 0, {"one-way": Fraction(1, 2), "analyses": Fraction(1, 2)})
+    shape = Shape({"one-way": 1}, {"one-way": Fraction(1, 2), "analyses": Fraction(1, 2)})
     return forest_plan(shape, epsilon=Fraction(1), delta=Fraction(1, 10**6), unit=unit)
 
 

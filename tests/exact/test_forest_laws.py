@@ -72,7 +72,9 @@ def possible_mask(axis):
 
 
 def tree_plan(levels, unit, *, delta, epsilon=1, times=1):
-    shape = Shape(times, levels, 1, 0, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
+    shape = Shape(
+        {"trees": times, "one-way": 1}, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)}, {"trees": levels}
+    )
     return forest_plan(shape, epsilon=Fraction(epsilon), delta=Fraction(delta), unit=unit)
 
 

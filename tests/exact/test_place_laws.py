@@ -14,13 +14,13 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError
 from spinney.forest.columns import release_place
-from spinney.forest.plan import Shape, TableNoise, forest_plan
+from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.grid.axes import place_axis
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.mechanisms import TreeShapes
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, TreeShapes
 from support.exhaustive_branches import branching, hockey_stick, law_of
 from support.handmade_leaves import counts_of_rows
 from support.output_laws import largest_ratio
@@ -55,7 +55,7 @@ def is_inside(case, cells):
 
 def plan_of(axis, unit, *, delta=0, epsilon=2):
     shares = {"regions": Fraction(1, 2), "places": Fraction(1, 2)}
-    shape = Shape(0, 0, 0, 0, 0, 0, 0, shares, n_places=1, region_levels=axis.max_levels)
+    shape = Shape({"regions": 1, "places": 1}, shares, {"regions": axis.max_levels})
     return forest_plan(shape, epsilon=Fraction(epsilon), delta=Fraction(delta), unit=unit)
 
 
@@ -65,7 +65,11 @@ def law_by_code(case, rows, plan, *, faster=1):
     counts = counts_of_rows(rows, axis.lattice)
     sound = plan.trees["regions"]
     regions = replace(sound, rate=sound.rate * faster)
-    pure = replace(plan, noise={"regions": regions, "places": TableNoise(None, Fraction(10**6), 1)}, charges=())
+    pure = replace(
+        plan,
+        noise={"regions": regions, "places": DiscreteLaplaceCounts(Fraction(10**6), 1, "places", times=1)},
+        charges=(),
+    )
 
     def run(pick):
         prepaid = PrepaidMechanisms(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))

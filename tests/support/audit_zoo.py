@@ -19,11 +19,10 @@ import spinney as sp
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import WeightedRows
 from spinney.errors import BudgetError
-from spinney.forest.plan import TreeNoise, WeightedNoise
 from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import GaussianTables, GaussianVector, WeightedTables
+from spinney.privacy.mechanisms import GaussianTables, GaussianVector, TreeShapes, WeightedTables
 from spinney.synthesizers import forest as forest_door
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tables.open import open_source
@@ -104,7 +103,7 @@ class DeeperTreeGame(Game):
         self.claim = PureClaim(float(worst_path_loss(rate, decay_for(rate), 1, ADD)))
         from dataclasses import replace
 
-        self._plan = replace(plan_of([], ADD), noise={"trees": TreeNoise(rate, decay_for(rate), 1, 1)})
+        self._plan = replace(plan_of([], ADD), noise={"trees": TreeShapes(rate, decay_for(rate), 1, 1, "trees")})
         self._column = column_axis("v", sp.Integer(0, 255))
 
     def play(self, coins: Coins) -> Seen:
@@ -218,8 +217,8 @@ def rows_of_persons_unweighted() -> AbstractContextManager[Any]:
 
 
 def half_noise_of_persons() -> AbstractContextManager[Any]:
-    sound = WeightedNoise.variance
-    return mock.patch.object(WeightedNoise, "variance", property(lambda self: sound.fget(self) / 4))
+    sound = WeightedTables.scale
+    return mock.patch.object(WeightedTables, "scale", lambda self, unit: sound(self, unit) / 4)
 
 
 def alikeness_of_one_column() -> AbstractContextManager[Any]:

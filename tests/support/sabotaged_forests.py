@@ -68,7 +68,7 @@ def exact_plan(
         "cliques": n_cliques,
     }
     shares = {stage: Fraction(1, 5) for stage, times in numbers.items() if times}
-    shape = Shape(n_trees, levels, n_one_way, n_spikes, n_choices, 0, n_cliques, shares)
+    shape = Shape(numbers, shares, {"trees": levels})
     return forest_plan(shape, epsilon=epsilon, delta=Fraction(0), unit=unit)
 
 
@@ -122,7 +122,7 @@ def choice_laws(unit: Unit, epsilon: Fraction, sizes: tuple[int, ...] = SIZES) -
     Each of the two choices has `epsilon`. Shares are lopsided, as released ones would be.
     """
     plan = exact_plan(n_one_way=1, n_choices=2, epsilon=10 * epsilon, unit=unit)
-    assert plan.choices["selection"].epsilon == epsilon
+    assert plan.choices["selection"].each == epsilon
     shares = [np.array([[0.5, 0.5]]), np.array([[0.3, 0.7]]), np.array([[0.6, 0.4]]), np.array([3.0])]
     cells = list(product(*map(range, sizes)))
     numbers = (N_ROWS,) if unit is Unit.REPLACE_ONE else (N_ROWS - 1, N_ROWS)

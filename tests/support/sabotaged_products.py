@@ -66,7 +66,7 @@ def even_model(sizes: Sequence[int], cliques: Sequence[tuple[int, ...]] = ()) ->
 def opened(unit: Unit) -> PrepaidMechanisms:
     """Mechanisms of a plan with a vector."""
     shares = {"one-way": Fraction(1, 4), "cliques": Fraction(1, 4), "products": Fraction(1, 2)}
-    shape = Shape(0, 0, len(SIZES), 0, 0, 0, 1, shares)
+    shape = Shape({"one-way": len(SIZES), "cliques": 1}, shares)
     plan = forest_plan(shape, epsilon=Fraction(1), delta=Fraction(1, 10**5), unit=unit)
     return PrepaidMechanisms(plan, Ledger(unit=unit), UnsafeSeededEntropy(1))
 

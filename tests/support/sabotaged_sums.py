@@ -12,9 +12,9 @@ from unittest import mock
 import numpy as np
 
 from spinney.errors import BudgetError
-from spinney.forest import plan as plans
-from spinney.forest.plan import ForestPlan, Shape, VectorNoise, forest_plan
+from spinney.forest.plan import ForestPlan, Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.privacy import mechanisms
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_deltas
 from spinney.privacy.entropy import UnsafeSeededEntropy
@@ -30,7 +30,7 @@ EPSILONS = np.linspace(0, 8, 33)
 def sums_plan(unit: Unit, *, epsilon: Fraction = Fraction(10), share: Fraction = Fraction(9, 10)) -> ForestPlan:
     """One table, and a vector that has most of a large budget, so that its noise is narrow."""
     shares = {"one-way": 1 - share, "products": share}
-    return forest_plan(Shape(0, 0, 1, 0, 0, 0, 0, shares), epsilon=epsilon, delta=DELTA, unit=unit)
+    return forest_plan(Shape({"one-way": 1}, shares), epsilon=epsilon, delta=DELTA, unit=unit)
 
 
 def opened(unit: Unit) -> tuple[PrepaidMechanisms, Ledger]:
@@ -97,26 +97,26 @@ def sums_handed_out_twice() -> AbstractContextManager[Any]:
 
 def no_variance_for_rounding() -> AbstractContextManager[Any]:
     """The variance that continuous noise would need, given to discrete noise."""
-    return mock.patch.object(plans, "vector_variance", lambda mean_squared, squared: squared / mean_squared)
+    return mock.patch.object(mechanisms, "vector_variance", lambda mean_squared, squared: squared / mean_squared)
 
 
-def _variance_by(other: Callable[[VectorNoise, int], Fraction]) -> AbstractContextManager[Any]:
-    return mock.patch.object(VectorNoise, "variance", other)
+def _variance_by(other: Callable[[GaussianVector, int], Fraction]) -> AbstractContextManager[Any]:
+    return mock.patch.object(GaussianVector, "variance", other)
 
 
 def distance_not_squared() -> AbstractContextManager[Any]:
     """The distance that a row moves the sums by, where its square belongs."""
-    return _variance_by(lambda self, squared: plans.vector_variance(self.mean_squared, math.isqrt(squared)))
+    return _variance_by(lambda self, squared: mechanisms.vector_variance(self.mean_squared, math.isqrt(squared)))
 
 
 def noise_of_one_sum() -> AbstractContextManager[Any]:
     """The same noise however many sums there are."""
-    variance = VectorNoise.variance
+    variance = GaussianVector.variance
     return _variance_by(lambda self, _: variance(self, 1))
 
 
 def half_the_noise() -> AbstractContextManager[Any]:
-    variance = VectorNoise.variance
+    variance = GaussianVector.variance
     return _variance_by(lambda self, squared: variance(self, squared) / 4)
 
 

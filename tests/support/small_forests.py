@@ -21,6 +21,7 @@ from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import StageName
 from spinney.release.card import Card
 
 SCHEMA = sp.Schema(
@@ -77,7 +78,7 @@ def chain(n_columns: int, *, agreement: float = 0.4) -> ForestRelease:
         unit="replace-one",
         events=(),
         schema=sp.Schema({name: sp.Boolean() for name in names}),
-        plan={"structure": "tree"},
+        design={"structure": "tree"},
         n_rows=100,
         released=released(columns, model),
         frame="pyarrow",
@@ -99,19 +100,15 @@ def exact_prepaid(
     entropy: Any = None,
 ) -> PrepaidMechanisms:
     """Mechanisms paid for with pure epsilon; so much of it, unless less is asked for, that no count gets any noise."""
-    shares = {
-        stage: Fraction(1, 6)
-        for stage, times in (
-            ("trees", n_trees),
-            ("one-way", n_one_way),
-            ("spikes", n_spikes),
-            ("selection", n_choices),
-            ("pairs", n_pairs),
-            ("cliques", n_cliques),
-        )
-        if times
+    times: dict[StageName, int] = {
+        "trees": n_trees,
+        "one-way": n_one_way,
+        "spikes": n_spikes,
+        "selection": n_choices,
+        "pairs": n_pairs,
+        "cliques": n_cliques,
     }
-    shape = Shape(n_trees, 48, n_one_way, n_spikes, n_choices, n_pairs, n_cliques, shares)
+    shape = Shape(times, {stage: Fraction(1, 6) for stage, number in times.items() if number}, {"trees": 48})
     plan = forest_plan(shape, epsilon=epsilon, delta=Fraction(0), unit=unit)
     return PrepaidMechanisms(plan, sp.Ledger(unit=unit), sp.UnsafeSeededEntropy(7) if entropy is None else entropy)
 

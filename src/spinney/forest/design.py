@@ -29,6 +29,7 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.fit import MOST_PAIRS, sensitivity_squared
 from spinney.grid.axes import ColumnAxis, PlaceAxis
 from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import StageName
 
 # ------------------------------------------------------------------------------------------------------------ structure
 # Structure: which columns to look at together, chosen one by one with the exponential mechanism.
@@ -120,7 +121,7 @@ def n_choices(n_columns: int, n_open: int, required: Sequence[Pair]) -> int:
 Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 
 # Shares of the budget, before those of stages that a table does not have are given to the others.
-_SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
+_SHARES: dict[tuple[Structure, bool], dict[StageName, str]] = {
     ("rounds", True): {"trees": "0.10", "one-way": "0.25", "pairs": "0.15", "selection": "0.08", "cliques": "0.42"},
     ("rounds", False): {"trees": "0.10", "one-way": "0.40", "selection": "0.08", "cliques": "0.42"},
     ("tree", True): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "pairs": "0.20", "cliques": "0.30"},
@@ -239,6 +240,10 @@ class Design:
         """The measured columns without the target."""
         return tuple(column for column in self.measured if column != self.target)
 
+    def to_dict(self) -> dict[str, str]:
+        """What no charge says, as JSON-ready data, for the card."""
+        return {"structure": self.structure, "rule": "forest"}
+
 
 def design(
     axes: Sequence[AnyAxis],
@@ -293,7 +298,7 @@ def design(
             utility_share=utility_share,
             n_stars=len(stars),
         )
-        if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
+        if structure == "tree" and not shape.times["cliques"]:  # stated tables join all columns
             continue
         for given in _with_or_without_products(shape, delta):
             try:
@@ -324,7 +329,8 @@ def design(
 
 def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
     """The shape with a vector of products, whose share choices and cliques give up in proportion, and without it."""
-    giving = [stage for stage in ("selection", "cliques") if stage in shape.shares]
+    chosen: tuple[StageName, ...] = ("selection", "cliques")
+    giving = [stage for stage in chosen if stage in shape.shares]
     given = sum(shape.shares[stage] for stage in giving)
     if not delta or "cliques" not in giving:
         return [shape]
@@ -337,7 +343,7 @@ def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
     """Whether some pair is left, and mean products of all pairs, of two groups a column, have little enough noise."""
     pairs = list(combinations(range(n_measured), 2))
     # With as many tables as there are pairs, all of them are counted: with a target, one of every column with it too.
-    n_counted = sum(plan.tables[stage].times for stage in ("pairs", "cliques") if stage in plan.tables)
+    n_counted = sum(plan.times(stage) for stage in ("pairs", "cliques") if stage in plan.tables)
     if n_counted >= len(pairs):
         return False
     if "products" not in plan.vectors or len(pairs) > MOST_PAIRS:
@@ -424,7 +430,7 @@ def _shape(
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
     joined = pairs_of(stated, target)
     n_rounds = math.ceil(rounds_per_column * n_free) if structure == "rounds" else 0
-    numbers = {
+    numbers: dict[StageName, int] = {
         "trees": len(trees),
         "one-way": sum(axis.n_tables for axis in columns) - n_counted,
         "spikes": len(trees),
@@ -454,20 +460,11 @@ def _shape(
     if utility_share is not None and used:  # where all columns are known there is nothing to compare
         shares["utility"] = used * utility_share / (1 - utility_share)
         used += shares["utility"]
-    return Shape(
-        n_trees=numbers["trees"],
-        levels=max(trees, default=0),
-        n_one_way=numbers["one-way"],
-        n_spikes=numbers["spikes"],
-        n_choices=numbers["selection"],
-        n_pairs=numbers["pairs"],
-        n_cliques=numbers["cliques"],
-        shares={stage: share / used for stage, share in shares.items() if numbers[stage]},
-        n_places=len(places),
-        region_levels=max((axis.max_levels for axis in places), default=0),
-        n_stated=len(stated),
-        n_prior=numbers["prior"],
-    )
+    levels: dict[StageName, int] = {
+        "trees": max(trees, default=0),
+        "regions": max((axis.max_levels for axis in places), default=0),
+    }
+    return Shape(numbers, {stage: share / used for stage, share in shares.items() if numbers[stage]}, levels)
 
 
 # --------------------------------------------------------------------------------------------------------- first tables

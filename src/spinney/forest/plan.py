@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TypeVar
 
 from spinney.errors import BudgetError
-from spinney.forest.release.measured import CHOICES, SCALES, NoiseLaw
+from spinney.forest.release.measured import NoiseLaw
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import least_noise
 from spinney.privacy.mechanisms import (
@@ -41,21 +41,22 @@ from spinney.privacy.mechanisms import (
     SMALLEST_COMPOSED_VARIANCE,
     SMALLEST_MEAN_SQUARED,
     TREE_COST,
-    UNITS,
-    VARIANCE_STEP,
     Charge,
     ComposedRelease,
     DiscreteLaplaceCounts,
     GaussianTables,
     GaussianVector,
+    Mechanism,
     Part,
     Selection,
     Selections,
     SplitDecisions,
     StageName,
+    Tables,
     TreeShapes,
     WeightedTables,
-    vector_variance,
+    mechanisms_of,
+    rounded_up,
 )
 from spinney.tree.bins import decay_for, largest_privtree_rate
 
@@ -67,101 +68,14 @@ _FINER = 1 << 44
 _LARGEST_RATE = Fraction(32)
 
 
-@dataclass(frozen=True, slots=True)
-class TableNoise:
-    """Noise on the counts of `times` tables: discrete Gaussian of a variance, or discrete Laplace of a rate."""
-
-    variance: Fraction | None
-    rate: Fraction | None
-    times: int
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on one count."""
-        if self.variance is not None:
-            return math.sqrt(self.variance)
-        assert self.rate is not None
-        return math.sqrt(2) / float(self.rate)
-
-
-@dataclass(frozen=True, slots=True)
-class TreeNoise:
-    """Noise of the decisions in `times` trees of up to `levels` levels."""
-
-    rate: Fraction
-    decay: int
-    levels: int
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """`times` choices by the exponential mechanism, each of bounded range epsilon."""
-
-    epsilon: Fraction
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class VectorNoise:
-    """Noise on one vector of sums; `mean_squared` was charged for all of it.
-
-    The sums may be those that earlier releases suggest: the further one person can move them, the more noise they get.
-    """
-
-    mean_squared: Fraction
-
-    def variance(self, sensitivity_squared: int) -> Fraction:
-        """Variance of the discrete Gaussian noise on sums that a person moves by this at most, in squared distance."""
-        return _above(vector_variance(self.mean_squared, sensitivity_squared))
-
-    @property
-    def times(self) -> int:
-        """A vector is released once."""
-        return 1
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedNoise:
-    """Noise on `times` tables of units, of which a person adds `UNITS` at most to each."""
-
-    mean_squared: Fraction
-    times: int
-    unit: Unit
-
-    @property
-    def variance(self) -> Fraction:
-        """Variance of the discrete Gaussian noise, in squared units."""
-        return _above(vector_variance(self.mean_squared, self.unit.factor * UNITS**2))
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on one number, in persons."""
-        return math.sqrt(self.variance) / UNITS
-
-
-Noise = TableNoise | TreeNoise | Choices | VectorNoise | WeightedNoise
-
-
-def _noise_of(event: Part | Charge, unit: Unit) -> Noise:
-    """What a charge, or a part of a composed one, pays for."""
-    if isinstance(event, TreeShapes):
-        return TreeNoise(event.rate, event.decay, event.levels, event.times)
-    if isinstance(event, Selections):
-        return Choices(event.epsilon, event.times)
-    if isinstance(event, GaussianVector):
-        return VectorNoise(event.mean_squared)
-    if isinstance(event, WeightedTables):
-        return WeightedNoise(event.mean_squared, event.times, unit)
-    if isinstance(event, GaussianTables):
-        return TableNoise(event.variance, None, event.times)
-    times = getattr(event, "times", None) or 1
-    if isinstance(event, SplitDecisions):
-        return TreeNoise(event.rate, event.decay or decay_for(event.rate), event.levels, times)
-    if isinstance(event, DiscreteLaplaceCounts):
-        return TableNoise(None, event.epsilon / event.sensitivity, times)
-    assert isinstance(event, Selection)
-    return Choices(event.epsilon / times, times)
+# Stages in the order in which they are paid for.
+_ORDER: tuple[StageName, ...] = (
+    *("trees", "regions"),
+    *("one-way", "spikes", "places", "workload", "pairs", "cliques"),
+    *("selection", "prior"),
+    *("analyses", "products", "utility"),
+    *("row trees", "row one-way", "row spikes", "alikeness", "row selection", "row tables"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,99 +84,87 @@ class Shape:
 
     A share of "products" asks for a vector of sums; without a delta there is none, and the others have its share.
     So do those of "analyses" and "utility", which there never are without a delta.
-    `n_places` and `region_levels` are of the trees of places, and of their regions' counts;
-    `n_stated` tables are measured as the call states them; `n_prior` choices decide where a prior is used.
     """
 
-    n_trees: int
-    levels: int
-    n_one_way: int
-    n_spikes: int
-    n_choices: int
-    n_pairs: int
-    n_cliques: int
-    shares: Mapping[str, Fraction]
-    n_places: int = 0
-    region_levels: int = 0
-    n_stated: int = 0
-    n_prior: int = 0
+    times: Mapping[StageName, int]  # how many trees, tables and choices there are in each stage
+    shares: Mapping[StageName, Fraction]
+    levels: Mapping[StageName, int] = field(default_factory=dict)  # of trees
+
+    @property
+    def stages(self) -> dict[StageName, int]:
+        """How often each stage measures, those that do not left out; a vector measures once."""
+        times = {stage: 1 if stage in GaussianVector.stages else self.times.get(stage, 0) for stage in _ORDER}
+        return {stage: number for stage, number in times.items() if number and self.shares.get(stage)}
+
+
+M = TypeVar("M", bound=Mechanism)
 
 
 @dataclass(frozen=True, slots=True)
 class ForestPlan:
-    """The noise of every stage, and the charges that pay for all of it."""
+    """The mechanism of every stage, and the charges that pay for all of them."""
 
     unit: Unit
     epsilon: Fraction
     delta: Fraction
-    noise: Mapping[str, Noise]  # of every stage that there is
+    noise: Mapping[str, Mechanism]  # of every stage that there is
     charges: tuple[Charge, ...]
 
     @classmethod
     def paid_by(cls, charges: Sequence[Charge], *, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
-        """The plan whose noise is that of its charges."""
-        parts = [part for event in charges for part in getattr(event, "parts", [event])]
-        noise = {part.stage: _noise_of(part, unit) for part in parts}
+        """The plan whose mechanisms are those of its charges."""
+        noise = {str(mechanism.stage): mechanism for mechanism in mechanisms_of(charges)}
         return cls(unit, epsilon, delta, noise, tuple(charges))
 
     @property
-    def tables(self) -> dict[str, TableNoise]:
+    def tables(self) -> dict[str, DiscreteLaplaceCounts | GaussianTables]:
         """Of "classes", "one-way", "spikes", "places", "workload", "pairs" and "cliques", those that there are."""
-        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, TableNoise)}
+        return self._of(DiscreteLaplaceCounts) | self._of(GaussianTables)
 
     @property
-    def weighted(self) -> dict[str, WeightedNoise]:
+    def weighted(self) -> dict[str, WeightedTables]:
         """Of "row one-way", "row spikes" and "row tables", those that there are."""
-        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, WeightedNoise)}
+        return self._of(WeightedTables)
 
     @property
-    def trees(self) -> dict[str, TreeNoise]:
+    def trees(self) -> dict[str, SplitDecisions | TreeShapes]:
         """Of "trees", "regions" and "row trees", those that there are."""
-        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, TreeNoise)}
+        return self._of(SplitDecisions) | self._of(TreeShapes)
 
     @property
-    def choices(self) -> dict[str, Choices]:
+    def choices(self) -> dict[str, Selection | Selections]:
         """Of "selection", "prior" and "row selection", those that there are."""
-        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, Choices)}
+        return self._of(Selection) | self._of(Selections)
 
     @property
-    def vectors(self) -> dict[str, VectorNoise]:
+    def vectors(self) -> dict[str, GaussianVector]:
         """Of "analyses", "products", "alikeness" and "utility", those that there are."""
-        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, VectorNoise)}
+        return self._of(GaussianVector)
+
+    def _of(self, kind: type[M]) -> dict[str, M]:
+        return {stage: mechanism for stage, mechanism in self.noise.items() if isinstance(mechanism, kind)}
+
+    def times(self, stage: str) -> int:
+        """How often a stage can be used."""
+        return self.noise[stage].times or 0
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage; of weighted rows, in persons."""
-        return self.weighted[stage].noise_std if stage in self.weighted else self.tables[stage].noise_std
+        return self._tables_of(stage).noise_std(self.unit)
 
     def noise_law(self, stage: str) -> NoiseLaw:
         """The law of the noise on a count in a stage; of weighted rows, in units."""
-        if stage in self.weighted:
-            return NoiseLaw("discrete gaussian", self.weighted[stage].variance)
-        noise = self.tables[stage]
-        if noise.rate is not None:
-            return NoiseLaw("discrete laplace", noise.rate)
-        assert noise.variance is not None
-        return NoiseLaw("discrete gaussian", noise.variance)
+        return NoiseLaw.of(self._tables_of(stage), self.unit)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON-ready data, for the card."""
-        described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
-        counts: dict[str, TableNoise | WeightedNoise] = {**self.tables, **self.weighted}
-        described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in counts.items()}
-        for stage, entry in SCALES.items():
-            if stage in self.trees:
-                described[entry] = round(float(1 / self.trees[stage].rate), 3)
-        for stage, entry in CHOICES.items():
-            if stage in self.choices:
-                described[entry] = round(float(self.choices[stage].epsilon), 6)
-        for stage, vector in self.vectors.items():
-            described[f"{stage} mean squared"] = float(f"{float(vector.mean_squared):.9g}")
-        return described
+    def _tables_of(self, stage: str) -> Tables:
+        tables = self.noise[stage]
+        assert isinstance(tables, Tables)
+        return tables
 
 
 def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     """The plan with the least noise that certainly costs no more than (epsilon, delta)."""
-    if not (shape.n_one_way or shape.n_pairs or shape.n_places):
+    if not any(shape.times.get(stage) for stage in ("one-way", "pairs", "places")):
         return nothing(epsilon, delta, unit)
     if delta == 0:
         return _pure_plan(_without_products(shape), epsilon, unit)
@@ -285,7 +187,7 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
-    parts = least_noise(lambda budget: forest_parts(shape, budget, unit), epsilon, delta, unit)
+    parts = least_noise(lambda budget: parts_of(shape, budget, unit), epsilon, delta, unit)
     return plan_of_parts(parts, epsilon=epsilon, delta=delta, unit=unit, note="forest")
 
 
@@ -295,38 +197,35 @@ def plan_of_parts(parts: Sequence[Part], *, epsilon: Fraction, delta: Fraction, 
     return ForestPlan.paid_by([charge], epsilon=epsilon, delta=delta, unit=unit)
 
 
-def forest_parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
+def parts_of(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
     """Everything that is measured when all of it together has about `budget` of squared mu."""
-    parts: list[Part] = []
-    for stage, (n_trees, levels) in _trees(shape).items():
-        parts.append(trees_part(stage, n_trees, levels, budget * shape.shares[stage], unit))
-    for stage, times in _tables(shape).items():
-        each = budget * shape.shares[stage] / times
-        variance = max(_above(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
-        if variance > LARGEST_COMPOSED_VARIANCE:
-            raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
-        parts.append(GaussianTables(variance, times, note=stage, stage=stage))
-    for stage, times in _choices(shape).items():
-        parts.append(choices_part(stage, times, budget * shape.shares[stage]))
-    for vector in _vectors(shape):
-        mean_squared = vector_mean(budget * shape.shares[vector], "a vector of sums")
-        parts.append(GaussianVector(mean_squared, note=vector, stage=vector))
-    return tuple(parts)
+    return tuple(
+        _part(stage, times, budget * shape.shares[stage], shape.levels.get(stage, 0), unit)
+        for stage, times in shape.stages.items()
+    )
 
 
-def trees_part(stage: StageName, times: int, levels: int, budget: Fraction, unit: Unit) -> TreeShapes:
-    """Trees that have about `budget` of squared mu together."""
-    rate = min(_below(math.sqrt(float(budget / times) / (TREE_COST * unit.factor))), _LARGEST_RATE)
-    return TreeShapes(rate, decay_for(rate), levels, times, note=stage, stage=stage)
+def _part(stage: StageName, times: int, budget: Fraction, levels: int, unit: Unit) -> Part:
+    """A stage that has about `budget` of squared mu."""
+    each = budget / times
+    if stage in TreeShapes.stages:
+        rate = min(_below(math.sqrt(float(each) / (TREE_COST * unit.factor))), _LARGEST_RATE)
+        return TreeShapes(rate, decay_for(rate), levels, times, note=stage, stage=stage)
+    if stage in Selections.stages:
+        choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
+        return Selections(choice, times, note=stage, stage=stage)
+    if stage in GaussianVector.stages:
+        what = stage if stage == "alikeness" else "a vector of sums"
+        return GaussianVector(_vector_mean(each, what), note=stage, stage=stage)
+    if stage in WeightedTables.stages:
+        return WeightedTables(_vector_mean(each, f"{times} tables of rows"), times, note=stage, stage=stage)
+    variance = max(rounded_up(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
+    if variance > LARGEST_COMPOSED_VARIANCE:
+        raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
+    return GaussianTables(variance, times, note=stage, stage=stage)
 
 
-def choices_part(stage: StageName, times: int, budget: Fraction) -> Selections:
-    """Choices that have about `budget` of squared mu together."""
-    choice = min(_below(math.sqrt(float(budget / times) / _CHOICE_COST)), _LARGEST_RATE)
-    return Selections(choice, times, note=stage, stage=stage)
-
-
-def vector_mean(budget: Fraction, what: str) -> Fraction:
+def _vector_mean(budget: Fraction, what: str) -> Fraction:
     """The squared mean of a vector that has `budget`, or a BudgetError where that is too little to account for."""
     mean_squared = Fraction(math.floor(budget * _FINER), _FINER)
     if mean_squared < SMALLEST_MEAN_SQUARED:
@@ -338,25 +237,25 @@ def vector_mean(budget: Fraction, what: str) -> Fraction:
 
 
 def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
-    charges: list[Charge] = []
-    for stage, (n_trees, levels) in _trees(shape).items():
-        share = epsilon * shape.shares[stage]
-        rate, decay = largest_privtree_rate(share / n_trees, levels=levels, unit=unit)
+    charges = [
+        _pure_charge(stage, times, epsilon * shape.shares[stage], shape.levels.get(stage, 0), unit)
+        for stage, times in shape.stages.items()
+    ]
+    return ForestPlan.paid_by(charges, epsilon=epsilon, delta=Fraction(0), unit=unit)
+
+
+def _pure_charge(stage: StageName, times: int, epsilon: Fraction, levels: int, unit: Unit) -> Charge:
+    if stage in SplitDecisions.stages:
+        rate, decay = largest_privtree_rate(epsilon / times, levels=levels, unit=unit)
         tree = ("column tree", "column trees") if stage == "trees" else ("tree of places", "trees of places")
-        note = f"shapes of {n_trees} {tree[n_trees > 1]}"
-        charges.append(
-            SplitDecisions(share, "privtree", rate, levels, note=note, stage=stage, times=n_trees, decay=decay)
-        )
-    for stage, times in _tables(shape).items():
-        share = epsilon * shape.shares[stage]
-        note = f"{stage}: {times} {'table' if times == 1 else 'tables'}"
-        charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note, stage=stage, times=times))
-    for stage, times in _choices(shape).items():
-        share = epsilon * shape.shares[stage]
+        note = f"shapes of {times} {tree[times > 1]}"
+        return SplitDecisions(epsilon, "privtree", rate, levels, note=note, stage=stage, times=times, decay=decay)
+    if stage in Selection.stages:
         what = "columns to look at together" if stage == "selection" else "where to use the prior"
         note = f"{times} {'choice' if times == 1 else 'choices'} of {what}"
-        charges.append(Selection(share, note, stage=stage, times=times))
-    return ForestPlan.paid_by(charges, epsilon=epsilon, delta=Fraction(0), unit=unit)
+        return Selection(epsilon, note, stage=stage, times=times)
+    note = f"{stage}: {times} {'table' if times == 1 else 'tables'}"
+    return DiscreteLaplaceCounts(epsilon, times * unit.factor, note, stage=stage, times=times)
 
 
 def _without_products(shape: Shape) -> Shape:
@@ -366,45 +265,6 @@ def _without_products(shape: Shape) -> Shape:
     return replace(shape, shares={stage: share * whole / rest for stage, share in others.items()})
 
 
-def _trees(shape: Shape) -> dict[StageName, tuple[int, int]]:
-    """How many trees each stage grows, and of how many levels; stages without any left out."""
-    numbers: dict[StageName, tuple[int, int]] = {
-        "trees": (shape.n_trees, shape.levels),
-        "regions": (shape.n_places, shape.region_levels),
-    }
-    return {stage: trees for stage, trees in numbers.items() if trees[0]}
-
-
-def _choices(shape: Shape) -> dict[StageName, int]:
-    """How many choices each stage makes; stages without any left out."""
-    numbers: dict[StageName, int] = {"selection": shape.n_choices, "prior": shape.n_prior}
-    return {stage: times for stage, times in numbers.items() if times}
-
-
-def _vectors(shape: Shape) -> list[StageName]:
-    """The vectors of sums that have a share."""
-    stages: tuple[StageName, ...] = ("analyses", "products", "utility")
-    return [stage for stage in stages if shape.shares.get(stage)]
-
-
-def _tables(shape: Shape) -> dict[StageName, int]:
-    """How many tables each stage measures; stages without any left out."""
-    numbers: dict[StageName, int] = {
-        "one-way": shape.n_one_way,
-        "spikes": shape.n_spikes,
-        "places": shape.n_places,
-        "workload": shape.n_stated,
-        "pairs": shape.n_pairs,
-        "cliques": shape.n_cliques,
-    }
-    return {stage: times for stage, times in numbers.items() if times}
-
-
 def _below(value: float) -> Fraction:
     """A fraction at or a little below a positive number, of a short denominator."""
     return max(Fraction(math.floor(value * _FINE), _FINE), Fraction(1, _FINE))
-
-
-def _above(value: Fraction) -> Fraction:
-    """A fraction at or a little above a positive number, of a short denominator."""
-    return math.ceil(value / VARIANCE_STEP) * VARIANCE_STEP

@@ -22,7 +22,7 @@ from spinney.grid.axes import PlaceAxis
 from spinney.grid.ruler import Ruler
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import LARGEST_VECTOR
+from spinney.privacy.mechanisms import LARGEST_VECTOR, DiscreteLaplaceCounts
 from spinney.privacy.noise.choices import choose
 from spinney.privacy.noise.discrete import add_noise, within_range
 from spinney.privacy.noise.gaussian import discrete_gaussian
@@ -40,15 +40,14 @@ class PrepaidMechanisms:
         brand_unless_system(ledger, entropy, "forest")
         self.plan = plan
         self._entropy = entropy
-        self._left = {stage: noise.times for stage, noise in plan.noise.items()}
+        self._left = {stage: plan.times(stage) for stage in plan.noise}
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
         """One table with noise. The counts are of cells that share no row: every row is in one of them at most."""
         self._take(stage)
         noise = self.plan.tables[stage]
-        if noise.rate is not None:
+        if isinstance(noise, DiscreteLaplaceCounts):
             return add_noise(true_counts, noise.rate, self._entropy)
-        assert noise.variance is not None
         return within_range(true_counts + discrete_gaussian(noise.variance).draw(true_counts.size, self._entropy))
 
     def noisy_units(self, true_units: Counts, stage: str) -> Counts:
@@ -56,7 +55,7 @@ class PrepaidMechanisms:
         if true_units.dtype != np.int64 or true_units.ndim != 1 or true_units.size > LARGEST_VECTOR:
             raise ParameterError("true_units is not one vector of up to 2^20 of int64: only those can take exact noise")
         self._take(stage)
-        variance = self.plan.weighted[stage].variance
+        variance = self.plan.weighted[stage].scale(self.plan.unit)
         return within_range(true_units + discrete_gaussian(variance).draw(true_units.size, self._entropy))
 
     def ranges(
@@ -85,6 +84,7 @@ class PrepaidMechanisms:
     def _decisions(self, stage: str, levels: int, cutoff: int, fixed_depth: int = 0) -> SplitPlan:
         """The decisions of a tree of so many levels that decide, if that many were paid for."""
         noise = self.plan.trees[stage]
+        assert noise.decay is not None
         if levels > noise.levels:
             raise BudgetError(f"a tree of {levels} levels is deeper than what was paid for")
         return SplitPlan(
@@ -117,7 +117,7 @@ class PrepaidMechanisms:
         choices = self.plan.choices[stage]
         places = np.arange(len(true_scores))
         while True:
-            drawn = choose(true_scores[places], choices.epsilon / (2 * sensitivity), self._entropy)
+            drawn = choose(true_scores[places], choices.each / (2 * sensitivity), self._entropy)
             if accepts is None or accepts(int(places[drawn])):
                 return int(places[drawn])
             places = np.delete(places, drawn)

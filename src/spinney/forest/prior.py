@@ -337,7 +337,7 @@ def use_prior(
     true_gaps = np.stack([true_distances(rows, open_pairs, tables) for tables in (without, expected)])
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     # The exponential mechanism weighs by exp(score epsilon / (2 sensitivity)): so much of a score are the odds.
-    handicap = np.array([0, round(math.log(odds) * 2 * sensitivity / float(prepaid.plan.choices["prior"].epsilon))])
+    handicap = np.array([0, round(math.log(odds) * 2 * sensitivity / float(prepaid.plan.choices["prior"].each))])
     for pair, table, gaps in zip(open_pairs, expected, true_gaps.T, strict=True):
         if prepaid.choice(handicap - gaps, sensitivity=sensitivity, stage="prior"):
             used.append(_measurement(pair, table, found))

@@ -21,7 +21,7 @@ from spinney.counting.joint import Clique
 from spinney.counting.states import Cut, StateRows, StateTables
 from spinney.forest.cliques import even_groups
 from spinney.forest.design import Effort
-from spinney.forest.plan import ForestPlan, VectorNoise
+from spinney.forest.plan import ForestPlan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.analyses import ReleasedAnalyses, balanced, spreads_of
 from spinney.forest.release.columns import ColumnModel, Floats
@@ -32,6 +32,7 @@ from spinney.forest.release.places import PlaceModel
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Groups, Pair
 from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import GaussianVector
 from spinney.tables.source import Source
 
 # ------------------------------------------------------------------------------------------------------------- analyses
@@ -201,7 +202,7 @@ def _groups(
     model: GraphModel,
     held: set[Pair],
     pairs: Sequence[Pair],
-    noise: VectorNoise,
+    noise: GaussianVector,
     unit: Unit,
     *,
     total: float,

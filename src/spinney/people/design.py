@@ -17,14 +17,19 @@ from fractions import Fraction
 from spinney.columns import Category, Column, Integer
 from spinney.errors import BudgetError, SchemaError
 from spinney.forest.design import EFFORTS, MOST_STATES, Design, Effort, design
-from spinney.forest.plan import ForestPlan, Shape, choices_part, forest_parts, plan_of_parts, trees_part, vector_mean
+from spinney.forest.plan import (
+    ForestPlan,
+    Shape,
+    parts_of,
+    plan_of_parts,
+)
 from spinney.forest.rules import RuleTables, Variables
 from spinney.grid.axes import column_axes
 from spinney.people.columns import N_BINS
 from spinney.people.release.rows import anchors, learnt_schema, level_name, persons_schema, told_apart
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import least_noise
-from spinney.privacy.mechanisms import LARGEST_VECTOR, GaussianVector, Part, StageName, WeightedTables
+from spinney.privacy.mechanisms import LARGEST_VECTOR, Part, StageName
 from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.schema import Schema
 
@@ -54,61 +59,18 @@ _SHARES: dict[StageName, Fraction] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRows:
-    """How much there is to measure of all tables of rows together. Public."""
-
-    n_trees: int
-    levels: int
-    n_one_way: int
-    n_tables: int
-    n_choices: int
-
-    @property
-    def times(self) -> dict[StageName, int]:
-        """How often each stage is used; stages that are not, left out."""
-        numbers: dict[StageName, int] = {
-            "row trees": self.n_trees,
-            "row one-way": self.n_one_way,
-            "row spikes": self.n_trees,
-            "alikeness": 1,
-            "row selection": self.n_choices,
-            "row tables": self.n_tables,
-        }
-        return {stage: times for stage, times in numbers.items() if times}
-
-
-def people_plan(rows: PlannedRows, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> Callable[[Shape], ForestPlan]:
+def people_plan(rows: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> Callable[[Shape], ForestPlan]:
     """Gives the plan with the least noise, for the shape of the forest of persons, that costs (epsilon, delta)."""
 
     def plan_of(shape: Shape) -> ForestPlan:
         def parts(budget: Fraction) -> tuple[Part, ...]:
-            of_persons = forest_parts(shape, budget * (1 - ROWS_SHARE), unit)
-            return (*of_persons, *row_parts(rows, budget * ROWS_SHARE, unit))
+            of_persons = parts_of(shape, budget * (1 - ROWS_SHARE), unit)
+            return (*of_persons, *parts_of(rows, budget * ROWS_SHARE, unit))
 
         composed = least_noise(parts, epsilon, delta, unit)
         return plan_of_parts(composed, epsilon=epsilon, delta=delta, unit=unit, note="persons and their rows")
 
     return plan_of
-
-
-def row_parts(rows: PlannedRows, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
-    """All that is measured of rows when it has about `budget` of squared mu."""
-    times = rows.times
-    used = sum(_SHARES[stage] for stage in times)
-    found: list[Part] = []
-    for stage, number in times.items():
-        given = budget * _SHARES[stage] / used
-        if stage == "row trees":
-            found.append(trees_part(stage, number, rows.levels, given, unit))
-        elif stage == "row selection":
-            found.append(choices_part(stage, number, given))
-        elif stage == "alikeness":
-            found.append(GaussianVector(vector_mean(given, "alikeness"), note=stage, stage=stage))
-        else:
-            each = vector_mean(given / number, f"{number} tables of rows")
-            found.append(WeightedTables(each, number, note=stage, stage=stage))
-    return tuple(found)
 
 
 # --------------------------------------------------------------------------------------------------------------- design
@@ -159,6 +121,10 @@ class PeopleDesign:
         """The noise of everything."""
         return self.persons.plan
 
+    def to_dict(self) -> dict[str, str]:
+        """What of the plan no charge says, as JSON-ready data, for the card."""
+        return self.persons.to_dict()
+
 
 def people_design(
     shape: PeopleShape,
@@ -178,8 +144,7 @@ def people_design(
     rows = tuple(_rows_design(of_table) for of_table in shape.rows)
     for tables in (Variables.of(schema).rules, *(of_table.rules for of_table in rows)):
         tables.check()
-    need = _need(rows)
-    plan_of = people_plan(need, epsilon=epsilon, delta=delta, unit=unit)
+    plan_of = people_plan(_rows_shape(rows), epsilon=epsilon, delta=delta, unit=unit)
     for with_levels in (True, False):
         if not with_levels:
             rows = tuple(replace(of_table, levels=()) for of_table in rows)
@@ -272,12 +237,21 @@ def _rows_design(rows: RowsShape) -> RowsDesign:
     return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema._modelled) if rows.most > 1 else ())
 
 
-def _need(rows: Sequence[RowsDesign]) -> PlannedRows:
-    """How much there is to measure of all tables of rows."""
+def _rows_shape(rows: Sequence[RowsDesign]) -> Shape:
+    """How much there is to measure of all tables of rows together, and how they share their part of the budget."""
     axes = [axis for of_table in rows for axis in of_table.rules.axes]
     trees = [axis.max_levels for axis in axes if axis.ruler is not None]
     n_tables = sum(n_row_tables(of_table) for of_table in rows)
-    return PlannedRows(len(trees), max(trees, default=0), sum(axis.n_tables for axis in axes), n_tables, n_tables)
+    times: dict[StageName, int] = {
+        "row trees": len(trees),
+        "row one-way": sum(axis.n_tables for axis in axes),
+        "row spikes": len(trees),
+        "alikeness": 1,
+        "row selection": n_tables,
+        "row tables": n_tables,
+    }
+    used = sum(_SHARES[stage] for stage, number in times.items() if number)
+    return Shape(times, {stage: share / used for stage, share in _SHARES.items()}, {"row trees": max(trees, default=0)})
 
 
 def n_row_tables(rows: RowsDesign) -> int:

@@ -136,7 +136,7 @@ def grow_field(
     `draw` gives rows of synthetic persons, drawn from a field, with their evidence. `n_tables` were paid for.
     """
     layout, role = start.layout, start.role
-    noise_std = float(prepaid.plan.weighted["row tables"].variance) ** 0.5
+    noise_std = float(prepaid.plan.noise_law("row tables").scale) ** 0.5
     measurements = [FieldMeasurement((), one.columns, one.noisy, one.noise_std) for one in start.one_ways]
     kept: list[MeasuredRows] = []
     field: Field | None = None

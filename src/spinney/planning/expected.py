@@ -257,7 +257,7 @@ def _of_forest(design: Design, schema: Schema, smallest: int | None) -> Structur
 def _forest_numbers(design: Design, schema: Schema) -> dict[str, int]:
     """How many columns there are, how many tables of each stage, of how many columns and cells at the most."""
     numbers = {"columns": len(design.measured)}
-    numbers |= {f"{stage} tables": noise.times for stage, noise in design.plan.tables.items()}
+    numbers |= {f"{stage} tables": design.plan.times(stage) for stage in design.plan.tables}
     largest = _largest_clique(design)
     if largest > 1 and (set(design.plan.tables) & {"pairs", "cliques"}):
         numbers |= {"columns together": largest, "cells of a table": _most_cells(design, schema, largest)}
@@ -320,7 +320,7 @@ def _forest_sentence(design: Design, numbers: Mapping[str, int]) -> str:
 
 def _of_people(design: PeopleDesign, smallest: int | None) -> Structure:
     of_persons = _of_forest(design.persons, design.schema, smallest)
-    row_tables = design.plan.weighted["row tables"].times
+    row_tables = design.plan.times("row tables")
     n_levels = sum(len(rows.levels) for rows in design.rows)
     numbers = {
         **of_persons.numbers,

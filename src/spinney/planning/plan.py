@@ -16,9 +16,7 @@ from typing import Any, overload
 
 from spinney.documents import Block, Document, Facts, Listing, Printed, Table
 from spinney.errors import ParameterError
-from spinney.files import full_version
 from spinney.forest.release.explain import Stage
-from spinney.people.design import PeopleDesign
 from spinney.planning.expected import (
     Cost,
     ExpectedAnswer,
@@ -45,7 +43,7 @@ from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.synthesizers.forest import checked_quality
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, AnySynthesizer, Choice, choose, make, whose_rows
-from spinney.synthesizers.paying import Partition, Rehearsal, checked_number
+from spinney.synthesizers.paying import Rehearsal, checked_number
 
 # ----------------------------------------------------------------------------------------------------------------- page
 # A plan for people: one, and several side by side.
@@ -238,7 +236,7 @@ class Plan(Printed):
             "hints": list(self.hints),
             "unknown": list(self.unknown),
             "cautions": self.card.cautions,
-            "plan": dict(self.card.plan),
+            "plan": self.card.plan,
             "events": [event_to_dict(event) for event in self.events],
         }
 
@@ -399,18 +397,9 @@ def _described(choice: Choice, model: AnySynthesizer, rehearsal: Rehearsal, rich
     stages = budget_stages(rehearsal)
     errors = expected_errors(rehearsal, stages)
     structure = structure_of(rehearsal, errors)
-    card = Card(
-        spinney_version=full_version(),
-        synthesizer=type(model).__name__,
-        parameters={name: model._on_card(name, value) for name, value in model.get_params().items()},
-        unit=rehearsal.unit.value,
-        events=rehearsal.events,
-        schema=rehearsal.schema,
-        plan=_on_card(rehearsal),
-        n_rows=rehearsal.n_rows if rehearsal.unit.n_is_public else None,
-        released={},
-        frame="numpy",
-    )
+    n_rows = rehearsal.n_rows if rehearsal.unit.n_is_public else None
+    design = rehearsal.planned.to_dict()
+    card = model._card_of(rehearsal, rehearsal.schema, design=design, n_rows=n_rows, released={}, frame="numpy")
     return Plan(
         choice.method,
         choice.reason,
@@ -424,12 +413,3 @@ def _described(choice: Choice, model: AnySynthesizer, rehearsal: Rehearsal, rich
         card,
         rehearsal,
     )
-
-
-def _on_card(rehearsal: Rehearsal) -> dict[str, Any]:
-    """The plan as a card states it."""
-    planned = rehearsal.planned
-    if isinstance(planned, Partition):
-        return planned.plan.to_dict()
-    design = planned.persons if isinstance(planned, PeopleDesign) else planned
-    return {"structure": design.structure, **design.plan.to_dict()}

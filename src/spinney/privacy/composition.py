@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import check_parts
 from spinney.privacy.mechanisms import (
+    PERSON_STAGES,
     SMALLEST_COMPOSED_DELTA,
     Charge,
     ComposedRelease,
@@ -74,6 +74,32 @@ def check_composed(event: ComposedRelease, unit: Unit) -> None:
     if len(event.parts) > _MOST_PARTS or len(trees) > _MOST_TREES or any(part.levels > _MOST_LEVELS for part in trees):
         raise ParameterError("a composed release lists more parts than a fit makes")
     check_parts(event, unit)
+
+
+def check_parts(charge: ComposedRelease, unit: Unit) -> None:
+    """Refuse a composed charge whose parts cost more than it says, in a unit, or promise nothing in that unit.
+
+    One row of a person moves weighted tables as far as another person does, also where rows are added or removed.
+    """
+    if not unit.is_person:
+        for part in charge.parts:
+            if isinstance(part, WeightedTables) or part.stage in PERSON_STAGES:
+                raise ParameterError(
+                    f"{charge.note!r} has a part of persons with many rows ({brief(part.note)}), and "
+                    f"unit={unit.value!r} is of single rows; charge it to a ledger of unit={unit.of_persons.value!r}"
+                )
+    check_claim(charge.epsilon, charge.delta)
+    if (work := composing_work(charge.parts, unit)) > LARGEST_WORK:
+        raise BudgetError(
+            f"the parts of {brief(charge.note)} take {work / LARGEST_WORK:.3g} times the work that composing may take: "
+            "what they cost was not worked out; no fit charges such parts"
+        )
+    least = composed_delta(charge.parts, charge.epsilon, unit)
+    if least > charge.delta:
+        raise BudgetError(
+            f"the parts of {charge.note!r} cost delta={float(least):.6g} at epsilon={charge.epsilon} in unit "
+            f"{unit.value}, more than the {float(charge.delta):.6g} charged; take the parts that least_noise gives"
+        )
 
 
 def check_gaussian(event: DiscreteGaussianVector) -> None:
@@ -219,9 +245,7 @@ def _composed(part: Part, step: float, unit: Unit) -> Any:
     """The privacy loss distribution of a part, all its repetitions included."""
     if isinstance(part, Selections):
         return _gaussian(math.sqrt(part.times) * selection_mean(part.epsilon), step)
-    if isinstance(part, GaussianVector):
-        return _gaussian(math.sqrt(part.mean_squared), step)
-    if isinstance(part, WeightedTables):
+    if isinstance(part, GaussianVector | WeightedTables):
         return _gaussian(math.sqrt(part.times * part.mean_squared), step)
     if isinstance(part, GaussianTables):
         return _distribution(step, _shifted_gaussian(part.variance, step)).self_compose(part.times * unit.factor)
@@ -425,10 +449,7 @@ def _spread_of(parts: Sequence[Part], unit: Unit) -> tuple[float, int]:
             n_coins = min(part.levels, 42 / (rate * part.decay)) + 1
             variance += part.times * unit.factor * min(rate, 2.0) ** 2
             n += math.ceil(part.times * unit.factor * n_coins)
-        elif isinstance(part, GaussianVector):
-            variance += float(part.mean_squared)
-            n += 1
-        elif isinstance(part, WeightedTables):
+        elif isinstance(part, GaussianVector | WeightedTables):
             variance += part.times * float(part.mean_squared)
             n += 1
         else:

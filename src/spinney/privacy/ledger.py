@@ -23,7 +23,6 @@ from spinney.errors import BudgetError, ParameterError
 from spinney.privacy import mechanisms
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.mechanisms import (
-    PERSON_STAGES,
     Brand,
     Charge,
     ComposedRelease,
@@ -400,6 +399,8 @@ class Ledger(Documented):
             if not isinstance(charge, Charge):
                 raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
             if isinstance(charge, ComposedRelease):
+                from spinney.privacy.composition import check_parts
+
                 check_parts(charge, self.unit)
 
     def brand(self, event: Brand) -> None:
@@ -478,32 +479,3 @@ def parse_limits(limit: Any, delta: Any) -> tuple[Fraction | None, Fraction | No
             "a limit"
         )
     return None, None
-
-
-def check_parts(charge: ComposedRelease, unit: Unit) -> None:
-    """Refuse a composed charge whose parts cost more than it says, in a unit, or promise nothing in that unit.
-
-    One row of a person moves weighted tables as far as another person does, also where rows are added or removed.
-    """
-    from spinney.privacy.composition import LARGEST_WORK, check_claim, composed_delta, composing_work
-    from spinney.privacy.mechanisms import WeightedTables
-
-    if not unit.is_person:
-        for part in charge.parts:
-            if isinstance(part, WeightedTables) or part.stage in PERSON_STAGES:
-                raise ParameterError(
-                    f"{charge.note!r} has a part of persons with many rows ({brief(part.note)}), and "
-                    f"unit={unit.value!r} is of single rows; charge it to a ledger of unit={unit.of_persons.value!r}"
-                )
-    check_claim(charge.epsilon, charge.delta)
-    if (work := composing_work(charge.parts, unit)) > LARGEST_WORK:
-        raise BudgetError(
-            f"the parts of {brief(charge.note)} take {work / LARGEST_WORK:.3g} times the work that composing may take: "
-            "what they cost was not worked out; no fit charges such parts"
-        )
-    least = composed_delta(charge.parts, charge.epsilon, unit)
-    if least > charge.delta:
-        raise BudgetError(
-            f"the parts of {charge.note!r} cost delta={float(least):.6g} at epsilon={charge.epsilon} in unit "
-            f"{unit.value}, more than the {float(charge.delta):.6g} charged; take the parts that least_noise gives"
-        )

@@ -22,6 +22,7 @@ The rules that events and parts keep to:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -90,7 +91,7 @@ class Checked:
     __slots__ = ()
 
     checks: ClassVar[Mapping[str, Field]]
-    stages: ClassVar[tuple[str, ...]] = ()  # that its kind can have
+    stages: ClassVar[tuple[str, ...]]  # that its kind can have, where it has one
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
@@ -101,8 +102,9 @@ class Checked:
 @cache
 def fields_of(kind: Any) -> dict[str, Field]:
     """The fields of a kind of event or of part, and what each has to be; its stages are those of the kind."""
-    known = " or ".join(map(repr, kind.stages))
-    stage = replace(one_of(*kind.stages), otherwise=f"is not one of {kind.__name__}, which has {known}")
+    stages = getattr(kind, "stages", ())
+    known = " or ".join(map(repr, stages))
+    stage = replace(one_of(*stages), otherwise=f"is not one of {kind.__name__}, which has {known}")
     checks = {**kind.checks, "stage": optional(stage)}
     return {entry.name: checks[entry.name] for entry in fields(kind)}
 
@@ -158,14 +160,20 @@ _NOTE = text(0, 2**16)
 # entry that has `stage` is read by its fields, whatever its note says.
 
 
-_NUMBER = r"([1-9][0-9]{0,8})"
-_COLUMN_TREES = re.compile(rf"shapes of {_NUMBER} column trees")
-_TABLES = re.compile(rf"(one-way|spikes|pairs|cliques): {_NUMBER} tables")
-_CHOICES = re.compile(rf"{_NUMBER} choices of columns to look at together")
-_BOUNDS = re.compile(r"bounds of (.+): leaf counts", re.DOTALL)
-# The second form is of the first forests.
-_CLASSES = re.compile(r"(?:classes: sizes of those|forest: sizes of the classes) of (?:'.*'|\".*\")", re.DOTALL)
-
+_TIMES = r"(?P<times>[1-9][0-9]{0,8})"
+# By kind: what a note says whole, its groups being fields, and the fields that go without saying.
+_OLD_EVENTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("SplitDecisions", "table: split decisions", {"stage": "splits", "times": 1}),
+    ("SplitDecisions", rf"shapes of {_TIMES} column trees", {"stage": "trees"}),
+    ("DiscreteLaplaceCounts", "table: leaf counts", {"stage": "leaves", "times": 1}),
+    ("DiscreteLaplaceCounts", rf"(?P<stage>one-way|spikes|pairs|cliques): {_TIMES} tables", {}),
+    ("DiscreteLaplaceCounts", r"bounds of (?P<column>.+): leaf counts", {"stage": "bounds", "times": 1}),
+    ("DiscreteLaplaceCounts", r"classes: sizes of those of ('.*'|\".*\")", {"stage": "classes", "times": 1}),
+    # Of the first forests.
+    ("DiscreteLaplaceCounts", r"forest: sizes of the classes of ('.*'|\".*\")", {"stage": "classes", "times": 1}),
+    ("LeafMoments", "table: leaf counts and means", {"stage": "leaves"}),
+    ("Selection", rf"{_TIMES} choices of columns to look at together", {"stage": "selection"}),
+)
 _OLD_PARTS = {
     "TreeShapes": ("trees",),
     "GaussianTables": ("one-way", "spikes", "pairs", "cliques"),
@@ -176,31 +184,11 @@ _OLD_PARTS = {
 def fields_in_old_event(kind: str, described: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that the note of an old event stands for; none where no fit wrote such a note."""
     note = described.get("note")
-    if not isinstance(note, str):
-        return {}
-    if kind == "SplitDecisions":
-        if note == "table: split decisions":
-            return {"stage": "splits", "times": 1}
-        found = _COLUMN_TREES.fullmatch(note)
-        return {"stage": "trees", "times": int(found[1])} if found else {}
-    if kind == "DiscreteLaplaceCounts":
-        return _fields_of_counts(note)
-    if kind == "LeafMoments":
-        return {"stage": "leaves"} if note == "table: leaf counts and means" else {}
-    if kind == "Selection":
-        found = _CHOICES.fullmatch(note)
-        return {"stage": "selection", "times": int(found[1])} if found else {}
+    for of_kind, words, told in _OLD_EVENTS if isinstance(note, str) else ():
+        found = re.fullmatch(words, str(note), re.DOTALL) if of_kind == kind else None
+        if found is not None:
+            return told | {name: int(said) if name == "times" else said for name, said in found.groupdict().items()}
     return {}
-
-
-def _fields_of_counts(note: str) -> dict[str, Any]:
-    if note == "table: leaf counts":
-        return {"stage": "leaves", "times": 1}
-    if found := _TABLES.fullmatch(note):
-        return {"stage": found[1], "times": int(found[2])}
-    if found := _BOUNDS.fullmatch(note):
-        return {"stage": "bounds", "times": 1, "column": found[1]}
-    return {"stage": "classes", "times": 1} if _CLASSES.fullmatch(note) else {}
 
 
 def fields_in_old_part(kind: str, described: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,15 +266,11 @@ StageName = Literal[
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
 
+# Laws of the noise on released counts: P(k) ~ exp(-k^2 / (2 scale)), or P(k) ~ exp(-scale |k|).
+Distribution = Literal["discrete gaussian", "discrete laplace"]
+
 # Stages of a release of persons with many rows: what they promise, they promise to persons.
-PERSON_STAGES: tuple[StageName, ...] = (
-    "row trees",
-    "row one-way",
-    "row spikes",
-    "alikeness",
-    "row selection",
-    "row tables",
-)
+PERSON_STAGES: tuple[StageName, ...] = STAGES[STAGES.index("row trees") :]
 
 
 # ---------------------------------------------------------------------------------------------------------------- parts
@@ -368,6 +352,15 @@ class GaussianTables(_Part):
 
     what: ClassVar[tuple[str, str]] = ("table", "tables")
     stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
+    distribution: ClassVar[Distribution] = "discrete gaussian"
+
+    def scale(self, unit: Unit) -> Fraction:  # noqa: ARG002 - of the law of all counts alike
+        """The variance parameter of the noise on a count."""
+        return self.variance
+
+    def noise_std(self, unit: Unit) -> float:
+        """Standard deviation of the noise on a count, in rows."""
+        return math.sqrt(self.scale(unit))
 
     @property
     def law(self) -> str:
@@ -409,6 +402,11 @@ class Selections(_Part):
     stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior", "row selection")
 
     @property
+    def each(self) -> Fraction:
+        """Epsilon of one choice."""
+        return self.epsilon
+
+    @property
     def law(self) -> str:
         return f"exponential mechanism, range {float(self.epsilon):.6g}"
 
@@ -428,6 +426,14 @@ class GaussianVector(_Part):
     times: ClassVar[int] = 1
     what: ClassVar[tuple[str, str]] = ("vector of sums", "vectors of sums")
     stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness", "utility")
+
+    def variance(self, sensitivity_squared: int) -> Fraction:
+        """Variance of the noise on sums that one unit moves by this at most, in squared distance.
+
+        The sums may be those that earlier releases suggest: the further one unit can move them, the more noise they
+        get.
+        """
+        return rounded_up(vector_variance(self.mean_squared, sensitivity_squared))
 
     @property
     def law(self) -> str:
@@ -450,6 +456,15 @@ class WeightedTables(_Part):
 
     what: ClassVar[tuple[str, str]] = ("table of persons' rows", "tables of persons' rows")
     stages: ClassVar[tuple[StageName, ...]] = ("row one-way", "row spikes", "row tables")
+    distribution: ClassVar[Distribution] = "discrete gaussian"
+
+    def scale(self, unit: Unit) -> Fraction:
+        """The variance parameter of the noise on a cell, in squared units."""
+        return rounded_up(units_variance(self.mean_squared, unit))
+
+    def noise_std(self, unit: Unit) -> float:
+        """Standard deviation of the noise on a cell, in persons."""
+        return math.sqrt(self.scale(unit)) / UNITS
 
     @property
     def law(self) -> str:
@@ -476,22 +491,18 @@ def units_variance(mean_squared: Fraction, unit: Unit, units: int = UNITS) -> Fr
     return vector_variance(mean_squared, unit.factor * units**2)
 
 
+def rounded_up(variance: Fraction) -> Fraction:
+    """The variance that noise is drawn with: at or a little above the one that is needed, of a short denominator."""
+    return math.ceil(variance / VARIANCE_STEP) * VARIANCE_STEP
+
+
 def part_line(part: Part) -> str:
     """A part as a line of an account: how many of what, by which law, and what for."""
     return f"{part.times} {part.what[part.times > 1]}: {printable(part.note)} ({part.law})"
 
 
-def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part as JSON-ready data; fractions become text."""
-    described: dict[str, Any] = {"part": type(part).__name__}
-    for entry in fields(part):
-        value = getattr(part, entry.name)
-        described[entry.name] = str(value) if isinstance(value, Fraction) else value
-    return described
-
-
 def part_from_dict(described: Any) -> Part:
-    """Read what `part_to_dict` wrote. A kind of part that is not known cannot be accounted for and is refused."""
+    """Read a part that `event_to_dict` wrote. A kind that is not known cannot be accounted for and is refused."""
     if not isinstance(described, dict):
         raise ParameterError(f"a part is not a table of entries: {brief(described)}")
     name = described["part"]
@@ -577,6 +588,20 @@ class DiscreteLaplaceCounts(_Event):
         "leaves",
         "answer",
     )
+    distribution: ClassVar[Distribution] = "discrete laplace"
+
+    @property
+    def rate(self) -> Fraction:
+        """1/scale of the noise on a count."""
+        return self.epsilon / self.sensitivity
+
+    def scale(self, unit: Unit) -> Fraction:  # noqa: ARG002 - of the law of all counts alike
+        """The rate of the noise on a count."""
+        return self.rate
+
+    def noise_std(self, unit: Unit) -> float:  # noqa: ARG002
+        """Standard deviation of the noise on a count, as plans state it: never below the true one."""
+        return math.sqrt(2) / float(self.rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,7 +619,13 @@ class LeafMoments(_Event):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
+    times: ClassVar[int] = 1
     stages: ClassVar[tuple[StageName, ...]] = ("leaves", "answer", "utility")
+
+    @property
+    def rate(self) -> Fraction:
+        """1/scale of the noise on a leaf."""
+        return self.epsilon / self.sensitivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -626,6 +657,9 @@ class DiscreteGaussianVector(_Event):
     variance: Fraction
     note: str
 
+    stage: ClassVar[None] = None
+    times: ClassVar[int] = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Selection(_Event):
@@ -641,6 +675,11 @@ class Selection(_Event):
 
     stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior")
 
+    @property
+    def each(self) -> Fraction:
+        """Epsilon of one choice."""
+        return self.epsilon / (self.times or 1)
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionSelection(_Event):
@@ -655,6 +694,7 @@ class PartitionSelection(_Event):
     stage: StageName | None = field(default=None, kw_only=True)
     column: str | None = field(default=None, kw_only=True)
 
+    times: ClassVar[int] = 1
     stages: ClassVar[tuple[StageName, ...]] = ("values",)
 
 
@@ -688,18 +728,27 @@ class UnsafeEntropy(_Event):
     note: str
 
 
-Charge = (
-    DiscreteLaplaceCounts
-    | LeafMoments
-    | SplitDecisions
-    | DiscreteGaussianVector
-    | Selection
-    | PartitionSelection
-    | ComposedRelease
-)
+PureCharge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | Selection
+Charge = PureCharge | DiscreteGaussianVector | PartitionSelection | ComposedRelease
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
+# What one stage draws its noise by: a charge of its own, or a part of one.
+Mechanism = PureCharge | DiscreteGaussianVector | PartitionSelection | Part
+Tables = DiscreteLaplaceCounts | GaussianTables | WeightedTables
+Trees = SplitDecisions | TreeShapes
+Choices = Selection | Selections
 _EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in (*get_args(Charge), *get_args(Brand))}
+
+
+def mechanisms_of(events: Iterable[Event]) -> tuple[Mechanism, ...]:
+    """The mechanisms that events paid for: of those that were paid for together, each."""
+    found: list[Mechanism] = []
+    for event in events:
+        if isinstance(event, ComposedRelease):
+            found += event.parts
+        elif isinstance(event, Charge):
+            found.append(event)
+    return tuple(found)
 
 
 def total_epsilon(events: Iterable[Event]) -> Fraction:
@@ -750,14 +799,14 @@ def event_lines(event: Event) -> list[str]:
     return [event_line(event), *(f"{'':>10}    {part_line(part)}" for part in parts)]
 
 
-def event_to_dict(event: Event) -> dict[str, Any]:
-    """An event as JSON-ready data; fractions become text."""
-    described: dict[str, Any] = {"event": type(event).__name__}
+def event_to_dict(event: Event | Part) -> dict[str, Any]:
+    """An event, or a part of one, as JSON-ready data; fractions become text."""
+    described: dict[str, Any] = {"part" if isinstance(event, Part) else "event": type(event).__name__}
     for entry in fields(event):
         value = getattr(event, entry.name)
         described[entry.name] = str(value) if isinstance(value, Fraction) else value
     if isinstance(event, ComposedRelease):
-        described["parts"] = [part_to_dict(part) for part in event.parts]
+        described["parts"] = [event_to_dict(part) for part in event.parts]
     return described
 
 

@@ -5,6 +5,7 @@ are sums over events. Cards of files are checked entry by entry.
 
     entries in a file    what a file's card must be before a card is made of it
     row count            a noisy number of rows, and the numbers that follow from it
+    plan                 its design, and the noise that follows from the charges
     card                 the card itself: guarantee, rows, cautions, text and data
     contradictions       comparisons that all checks of contents use
     remarks              what released numbers say about the schema and the call
@@ -13,8 +14,9 @@ are sums over events. Cards of files are checked entry by entry.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -26,17 +28,28 @@ from spinney.documents import Document, Facts, Listing, Printed
 from spinney.privacy.budget import Unit, parse_epsilon, parse_fraction
 from spinney.privacy.composition import GROUPS, GroupPromise, cautions, group_promise
 from spinney.privacy.mechanisms import (
+    VARIANCE_STEP,
     Brand,
+    Choices,
     DiscreteLaplaceCounts,
     Event,
+    GaussianVector,
+    LeafMoments,
+    Mechanism,
     NotPrivate,
+    SplitDecisions,
+    Tables,
+    Trees,
+    WeightedTables,
     brands,
     decimal,
     event_from_dict,
     event_lines,
     event_to_dict,
+    mechanisms_of,
     total_delta,
     total_epsilon,
+    vector_variance,
 )
 from spinney.release.frames import check_frame_kind
 from spinney.release.utility import UTILITY, Utility, utility_of
@@ -70,7 +83,7 @@ def checked_entries(described: Any) -> dict[str, Any]:
         "unit": unit.value,
         "events": _events(described["events"]),
         "schema": _schema(described["schema"]),
-        "plan": _table(described["plan"], "plan"),
+        "design": _table(described["plan"], "plan"),
         "n_rows": _rows(described["n_persons" if unit.is_person else "n_rows"], unit),
         "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
         "frame": check_frame_kind(described["frame"]),
@@ -225,6 +238,86 @@ def noisy_rows_entry(count: RowCount | None) -> dict[str, int]:
     return {} if count is None else {NOISY_ROWS: count.noisy}
 
 
+# ----------------------------------------------------------------------------------------------------------------- plan
+# The plan on a card: what no charge says (the design: structure, depths, thresholds, a noisy number of rows), and the
+# noise of every stage, which follows from the charges.
+
+
+# How much noise decisions of trees have, of columns, of places and of persons' rows, and how much epsilon a choice has.
+_SCALES = {
+    "trees": "decision noise scale",
+    "regions": "regions noise scale",
+    "row trees": "row decision noise scale",
+}
+_CHOICES = {
+    "selection": "epsilon of a choice",
+    "row selection": "epsilon of a choice among rows",
+    "prior": "epsilon of a choice for the prior",
+}
+# Tables whose noise stands elsewhere: charges of their own, which a plan does not divide among stages.
+_ALONE = ("rows", "bounds", "classes")
+_FIRST = (
+    "structure",
+    "rule",
+    "unit",
+    "max_depth",
+    "count_epsilon",
+    "count_noise_scale",
+    "leaves",
+    "threshold",
+    "fixed_depth",
+    "decision_epsilon",
+    "cutoff",
+    "decision_noise_scale",
+    "decay",
+)
+# Entries that follow from charges, whether or not there are such charges.
+_OF_CHARGES = re.compile(r"unit|(count|decision)_(epsilon|noise_scale)|.* (noise( scale)?|mean squared)|epsilon of .*")
+
+
+# What a card states beside them, for readers without Spinney.
+_PROMISE = ("is_private", "warnings", "epsilon", "delta")
+
+
+def plan_entries(design: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> dict[str, Any]:
+    """A plan as a card shows it: its design, and the noise of its charges."""
+    charged: dict[str, Any] = {}
+    if (rule := design.get("rule")) is not None:
+        paid = mechanisms_of(events)
+        noise = _forest_noise(paid, unit) if rule == "forest" else _tree_noise(paid, is_grid=rule == "grid")
+        charged = {"unit": unit.value, **noise}
+    every = {**design, **charged}
+    return {name: every[name] for name in dict.fromkeys((*_FIRST, *charged, *design)) if name in every}
+
+
+def _forest_noise(paid: Sequence[Mechanism], unit: Unit) -> dict[str, Any]:
+    tables = [one for one in paid if isinstance(one, Tables) and one.stage not in (None, *_ALONE)]
+    tables.sort(key=lambda one: isinstance(one, WeightedTables))
+    found: dict[str, Any] = {f"{one.stage} noise": round(one.noise_std(unit), 3) for one in tables}
+    by_stage: dict[str | None, Mechanism] = {one.stage: one for one in paid}
+    for stage, name in _SCALES.items():
+        if isinstance(trees := by_stage.get(stage), Trees):
+            found[name] = round(float(1 / trees.rate), 3)
+    for stage, name in _CHOICES.items():
+        if isinstance(choices := by_stage.get(stage), Choices):
+            found[name] = round(float(choices.each), 6)
+    vectors = [one for one in paid if isinstance(one, GaussianVector) and one.stage is not None]
+    return found | {f"{one.stage} mean squared": float(f"{float(one.mean_squared):.9g}") for one in vectors}
+
+
+def _tree_noise(paid: Sequence[Mechanism], *, is_grid: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    decisions = next((one for one in paid if isinstance(one, SplitDecisions)), None)
+    for one in paid:
+        if isinstance(one, DiscreteLaplaceCounts | LeafMoments) and one.stage in (None, "leaves"):
+            found |= {"count_epsilon": str(one.epsilon), "count_noise_scale": float(1 / one.rate)}
+    if not is_grid:
+        found["decision_epsilon"] = "0" if decisions is None else str(decisions.epsilon)
+    if decisions is not None:
+        found["decision_noise_scale"] = float(1 / decisions.rate)
+    return found
+
+
 # ----------------------------------------------------------------------------------------------------------------- card
 # The release card: the guarantee, the charges and the plan of a release, for people and for programs.
 
@@ -260,7 +353,7 @@ class Card(Printed):
     unit: str
     events: tuple[Event, ...]
     schema: Schema
-    plan: Mapping[str, Any]
+    design: Mapping[str, Any]  # what of the plan no charge says; of a file, all of the plan that is not derived
     n_rows: int | None  # how many rows, or persons where they are the unit; None where that is private
     released: Mapping[str, int]  # how many of what, such as {"bins": 1234}
     frame: str
@@ -276,6 +369,26 @@ class Card(Printed):
     def delta(self) -> Fraction:
         """The failure probability of (epsilon, delta)-differential privacy; 0 for a pure release."""
         return total_delta(self.events)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was decided before any row was read, and the noise of every stage."""
+        return plan_entries(self.design, self.events, Unit.parse(self.unit))
+
+    @property
+    def structure(self) -> Any:
+        """What a forest counted together; None of other releases."""
+        return self.design.get("structure")
+
+    @property
+    def stages(self) -> dict[str | None, Mechanism]:
+        """The mechanism of every stage that was paid for."""
+        return {mechanism.stage: mechanism for mechanism in mechanisms_of(self.events)}
+
+    def noise_std(self, stage: str) -> float:
+        """Standard deviation of the noise on a count of a stage, of rows of persons in persons; 0 where none is."""
+        tables = self.stages.get(stage)
+        return tables.noise_std(Unit.parse(self.unit)) if isinstance(tables, Tables) else 0.0
 
     @property
     def n_bins(self) -> int:
@@ -334,16 +447,15 @@ class Card(Printed):
     @property
     def row_count(self) -> RowCount | None:
         """The noisy number of rows or persons, where one was bought because the number is private."""
-        noisy = self.plan.get(NOISY_ROWS)
-        for event in self.events:
-            if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows" and type(noisy) is int:
-                return RowCount(noisy, event.epsilon / event.sensitivity)
+        noisy, counted = self.design.get(NOISY_ROWS), self.stages.get("rows")
+        if isinstance(counted, DiscreteLaplaceCounts) and type(noisy) is int:
+            return RowCount(noisy, counted.rate)
         return None
 
     @property
     def utility(self) -> Utility | None:
         """How far the release is from the private table, where that was paid for; see `Utility`."""
-        return utility_of(self.plan, self.events, Unit.parse(self.unit))
+        return utility_of(self.design, self.events, Unit.parse(self.unit))
 
     @property
     def assumed_rows(self) -> int | None:
@@ -373,7 +485,7 @@ class Card(Printed):
     @property
     def facts(self) -> list[tuple[str, Any]]:
         """The same as names and texts, in their order."""
-        structure, utility = self.plan.get("structure"), self.utility
+        structure, utility = self.structure, self.utility
         together = "the guarantee for several persons together"
         if not self._is_of_persons:
             together = "the guarantee is for one row; for a person with several rows it is weaker"
@@ -399,7 +511,7 @@ class Card(Printed):
 
     def _released_in_words(self, what: str, count: int) -> tuple[str, str]:
         """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
-        is_even = self.plan.get("structure") == "uniform"
+        is_even = self.structure == "uniform"
         if what == ROW_TABLES:
             return "row tables", f"{count:,} released, which the model of rows was fitted to"
         if what == "leaves" and is_even:
@@ -414,9 +526,8 @@ class Card(Printed):
         rest = "fitted to all that was counted"
         if is_even:
             rest = "spread evenly: nothing was counted"
-            for event in self.events:
-                if isinstance(event, DiscreteLaplaceCounts) and event.stage == "classes":
-                    rest = f"spread evenly, but for counts of {event.column!r}"
+            if isinstance(classes := self.stages.get("classes"), DiscreteLaplaceCounts):
+                rest = f"spread evenly, but for counts of {classes.column!r}"
         return "model", f"{tables}, {rest}"
 
     def _rows_in_words(self) -> str:
@@ -454,10 +565,7 @@ class Card(Printed):
         """The card as JSON-ready data."""
         return {
             "spinney_version": self.spinney_version,
-            "is_private": self.is_private,
-            "warnings": [_warning(brand) for brand in self.brands],
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
+            **self._promise(),
             "unit": self.unit,
             "groups": self._groups_as_data(),
             "cautions": self.cautions,
@@ -465,12 +573,17 @@ class Card(Printed):
             "synthesizer": self.synthesizer,
             "parameters": dict(self.parameters),
             "events": [event_to_dict(event) for event in self.events],
-            "plan": dict(self.plan),
+            "plan": self.plan,
             f"n_{self._who}": self.n_rows,
             "released": dict(self.released),
             "frame": self.frame,
             "schema": jsonable(self.schema.to_dict()),
         } | self._optional()
+
+    def _promise(self) -> dict[str, Any]:
+        """What the charges add up to."""
+        warnings = [_warning(brand) for brand in self.brands]
+        return dict(zip(_PROMISE, (self.is_private, warnings, str(self.epsilon), str(self.delta)), strict=True))
 
     def _optional(self) -> dict[str, Any]:
         """What only some cards have."""
@@ -481,19 +594,16 @@ class Card(Printed):
     def from_dict(cls, described: Mapping[str, Any]) -> Card:
         """Read what `to_dict` wrote; ValueError or KeyError where it is not that, or says other than its events do."""
         card = cls(**checked_entries(described))
-        stated = {name: described[name] for name in ("is_private", "warnings") if name in described}
-        stated |= {name: parse_fraction(described[name], name) for name in ("epsilon", "delta") if name in described}
-        if UTILITY in described:
-            stated[UTILITY] = described[UTILITY]
-        for name, value in stated.items():
-            if name == UTILITY:
-                if card.utility is None or value != card.utility.to_dict():
-                    raise ValueError("the card states other figures of utility than its plan and its events give")
-                continue
-            found = [_warning(brand) for brand in card.brands] if name == "warnings" else getattr(card, name)
-            if type(value) is not type(found) or value != found:
-                raise ValueError(f"the card states {name} as {brief(value)}, and its events give {brief(found)}")
-        return card
+        derived = {**card._promise(), **card.plan, **card._optional()}
+        stated = {name: described[name] for name in (*_PROMISE, UTILITY) if name in described}
+        stated |= {name: value for name, value in card.design.items() if _OF_CHARGES.fullmatch(name)}
+        # Files from before say nothing of choices.
+        due = {name: None for name in card.plan if _OF_CHARGES.fullmatch(name) and name not in _CHOICES.values()}
+        for name, value in (due | stated).items():
+            if not _agrees(value, derived.get(name)):
+                given = brief(derived.get(name))
+                raise ContradictionError(f"the card states {name} as {brief(value)}, and its events give {given}")
+        return replace(card, design={name: value for name, value in card.design.items() if name not in stated})
 
     def check_groups(self, stated: Any) -> None:
         """Raise a ValueError where promises for several are not those of the events, but for the last digits.
@@ -586,6 +696,13 @@ def _warning(brand: Brand) -> str:
 # these.
 
 
+def _agrees(stated: Any, derived: Any) -> bool:
+    """Whether a file states what follows from its charges; floats up to their last digits."""
+    if isinstance(stated, float) and isinstance(derived, float):
+        return math.isclose(stated, derived, rel_tol=1e-6)
+    return type(stated) is type(derived) and bool(stated == derived)
+
+
 class ContradictionError(ValueError):
     """Two recordings of a number in a file are not the same, or an event is not true in itself."""
 
@@ -599,9 +716,11 @@ def same(found: Any, stated: Any, what: str) -> None:
     check(type(found) is type(stated) and found == stated, f"{what} is {brief(stated)} here and {brief(found)} there")
 
 
-def near(found: float, stated: Any, what: str, *, slack: float) -> None:
-    is_near = isinstance(stated, (int, float)) and not isinstance(stated, bool) and abs(found - stated) <= slack
-    check(is_near, f"{what} is {brief(stated)} in the plan and {found:.6g} by the events")
+def check_variance(stated: Fraction, vector: GaussianVector, sensitivity_squared: int, what: str) -> None:
+    """Sums have the noise that was charged for their vector, rounded up as it is drawn."""
+    more = stated - vector_variance(vector.mean_squared, sensitivity_squared)
+    check(more >= 0, f"the {what} have less noise than what was charged for them needs")
+    check(more < VARIANCE_STEP, f"the {what} have more noise than what was charged for them needs")
 
 
 def bounds_of_a_column(event: DiscreteLaplaceCounts, card: Card) -> None:
@@ -648,7 +767,7 @@ _MOST_IN_ONE = 0.25
 def of_assumed_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
     """A remark where automatic values followed from a number of rows that the released counts contradict."""
     assumed = card.assumed_rows
-    if assumed is None or card.is_empty or card.plan.get("structure") == "uniform":  # of which nothing was counted
+    if assumed is None or card.is_empty or card.structure == "uniform":  # of which nothing was counted
         return
     total = noisy_total()
     leaves_rows_out = "bins" in card.released  # those below the threshold, so a low total contradicts nothing
@@ -663,7 +782,7 @@ def of_assumed_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]
 def of_counted_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
     """A remark where nothing but rows was counted, and their noisy count does not stand out of its noise."""
     count = card.row_count
-    if count is None or count.stands_out or card.plan.get("structure") != "uniform":
+    if count is None or count.stands_out or card.structure != "uniform":
         return
     yield (
         f"the noisy count of rows, {count.noisy:,}, does not stand out of its noise, of standard deviation "

@@ -398,22 +398,13 @@ def compare_schema(
         what = "persons with all their rows" if is_of_persons else "single rows"
         return SchemaComparison((f"the schema protects {what}, and the release does not",), (), *digests)
     if people is not None:
-        shape = PeopleShape.of(stated)
-        differences, filled = _compare(shape._without_ignored().to_dict(), released, {})
-        return SchemaComparison(
-            tuple(differences),
-            tuple(filled),
-            schema_digest(stated),
-            schema_digest(schema if people is None else people),
-        )
+        differences, filled = _compare(PeopleShape.of(stated)._without_ignored().to_dict(), released, {})
+        return SchemaComparison(tuple(differences), tuple(filled), *digests)
     assert isinstance(stated, Schema)
-    found = found_privately(events)
     kept = stated._without_ignored()
-    differences, filled = _compare(kept.to_dict(), released, found)
-    filled = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept] + filled
-    return SchemaComparison(
-        tuple(differences), tuple(filled), schema_digest(stated), schema_digest(schema if people is None else people)
-    )
+    differences, filled = _compare(kept.to_dict(), released, found_privately(events))
+    ignored = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept]
+    return SchemaComparison(tuple(differences), (*ignored, *filled), *digests)
 
 
 def _compare(

@@ -30,12 +30,10 @@ from typing import Any
 from spinney.documents import Document, Documented, Facts
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.mechanisms import (
-    VARIANCE_STEP,
-    ComposedRelease,
     Event,
     GaussianVector,
     LeafMoments,
-    vector_variance,
+    mechanisms_of,
 )
 from spinney.text import brief, many
 
@@ -184,9 +182,9 @@ def utility_entry(
     }
 
 
-def utility_of(plan: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> Utility | None:
+def utility_of(design: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> Utility | None:
     """The figures of a card; None where it has none. ValueError where the entry is not what a fit writes."""
-    entry = plan.get(UTILITY)
+    entry = design.get(UTILITY)
     if entry is None:
         return None
     _check_entry(entry)
@@ -215,12 +213,8 @@ def utility_of(plan: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> 
 
 def paid_figures(events: Sequence[Event]) -> LeafMoments | GaussianVector:
     """The charge, or the part of one, that pays for figures; ValueError unless there is exactly one."""
-    found: list[LeafMoments | GaussianVector] = []
-    for event in events:
-        if isinstance(event, LeafMoments) and event.stage == "utility":
-            found.append(event)
-        if isinstance(event, ComposedRelease):
-            found += [part for part in event.parts if isinstance(part, GaussianVector) and part.stage == "utility"]
+    paid = [mechanism for mechanism in mechanisms_of(events) if mechanism.stage == "utility"]
+    found = [mechanism for mechanism in paid if isinstance(mechanism, LeafMoments | GaussianVector)]
     if len(found) != 1:
         raise ValueError(f"figures of utility are there, and {len(found)} charges pay for them")
     return found[0]
@@ -231,18 +225,12 @@ def figure_weights(events: Sequence[Event], n_figures: int) -> tuple[int, ...]:
     return (1,) * n_figures if isinstance(paid_figures(events), LeafMoments) else weights_of(n_figures)
 
 
-def figures_variance(part: GaussianVector, n_figures: int, unit: Unit) -> Fraction:
-    """The variance of the Gaussian noise on the weighted figures, rounded up as where it is drawn."""
-    needed = vector_variance(part.mean_squared, figures_reach_squared(n_figures, unit))
-    return math.ceil(needed / VARIANCE_STEP) * VARIANCE_STEP
-
-
 def _noise(charge: LeafMoments | GaussianVector, n_figures: int, unit: Unit) -> tuple[float, int]:
     """Deviation of the noise on a figure, weighted where it is Gaussian, and half the width of its interval."""
     if isinstance(charge, LeafMoments):
         rate = charge.epsilon / figure_reach(unit)
         return sup_norm_std(rate, n_figures), sup_norm_half_width(rate, n_figures, LEVEL)
-    variance = figures_variance(charge, n_figures, unit)
+    variance = charge.variance(figures_reach_squared(n_figures, unit))
     return math.sqrt(variance), gaussian_half_width(variance, LEVEL)
 
 

@@ -28,6 +28,7 @@ from spinney.privacy.mechanisms import (
     NotPrivate,
     PartitionSelection,
     decimal,
+    mechanisms_of,
 )
 from spinney.release.card import NOISY_ROWS, Card, RowCount, check, same
 from spinney.release.release import Release
@@ -166,13 +167,13 @@ def verify_utility(release: Release) -> list[str]:
     """Figures are there where a charge pays for them and the call asked for them, and are possible but for noise."""
     card, figures = release.card, release.card.utility
     is_asked = card.parameters.get("utility_share") is not None
-    n_paid = sum(_pays(event) for event in card.events)
+    n_paid = sum(mechanism.stage == "utility" for mechanism in mechanisms_of(card.events))
     check(is_asked or not n_paid, "figures of utility were paid for, and the call did not ask for them")
     if figures is None:
         # Nothing was released to compare with the table, or no column has more than one state.
         is_nothing = card.is_empty or not _has_columns(release)
         check(not n_paid or is_nothing, "figures of utility were paid for, and the card has none")
-        is_uniform = card.plan.get("structure") == "uniform"
+        is_uniform = card.structure == "uniform"
         is_told = not is_asked or n_paid > 0 or is_uniform or is_nothing
         check(is_told, "the call asks for figures of utility, and no charge pays for them")
         return []
@@ -214,20 +215,13 @@ def _check_order(figures: Utility) -> None:
 
 def _check_range(release: Release, figures: Utility) -> None:
     """No figure is below 0, nor above 1 where the number of rows is public, but for noise."""
-    noisy, whole = release.card.plan[UTILITY]["noisy"], 2 * GAP_STEPS * figures.n_rows
+    noisy, whole = release.card.design[UTILITY]["noisy"], 2 * GAP_STEPS * figures.n_rows
     weights = figure_weights(release.card.events, len(noisy))
     most = 1.0 if release.card.n_rows is not None else math.inf
     for figure, number, weight in zip(figures, noisy, weights, strict=True):
         slack = _MOST_DEVIATIONS * figure.noise_std + 1e-2
         is_possible = -slack <= number / (weight * whole) <= most + slack
         check(is_possible, f"the figure {figure.name!r} is no distance, even with its noise")
-
-
-def _pays(event: object) -> int:
-    if isinstance(event, LeafMoments):
-        return int(event.stage == "utility")
-    parts = event.parts if isinstance(event, ComposedRelease) else ()
-    return sum(part.stage == "utility" for part in parts)
 
 
 def _has_columns(release: Release) -> bool:
@@ -312,7 +306,7 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
     if refits:
         checks += release.verify_model()
     told = [Unchecked(what, why) for what, why in release.unverified()]
-    if card.plan.get(UTILITY) is not None:
+    if card.design.get(UTILITY) is not None:
         told.append(Unchecked("the figures of utility themselves", "they compare the release with the private table"))
     return Verification(card.guarantee, tuple(checks), (*told, *_NEVER))
 
@@ -351,7 +345,7 @@ def _rows(card: Card, unit: Unit) -> list[str]:
     counted = [event for event in card.events if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows"]
     assumed = "assumed_persons" if unit.is_person else "assumed_rows"
     if not counted:
-        check(NOISY_ROWS not in card.plan, "the plan has a noisy number of rows, and no charge pays for it")
+        check(NOISY_ROWS not in card.design, "the plan has a noisy number of rows, and no charge pays for it")
         is_given = unit.n_is_public or card.parameters.get(assumed, 1) is not None
         check(is_given, "the call leaves the rows to be counted, and no charge pays for that")
         return []
@@ -359,7 +353,7 @@ def _rows(card: Card, unit: Unit) -> list[str]:
     check(card.parameters.get(assumed) is None, "rows were counted, and the call says how many to assume")
     check(len(counted) == 1 and counted[0].times == 1, "rows were counted more than once")
     same(counted[0].sensitivity, unit.factor, "the sensitivity of the number of rows")
-    noisy = card.plan.get(NOISY_ROWS)
+    noisy = card.design.get(NOISY_ROWS)
     check(type(noisy) is int and abs(noisy) <= _LARGEST_NOISY, f"{NOISY_ROWS}={brief(noisy)} is not a noisy count")
     deviation = RowCount(0, counted[0].epsilon).noise_std
     who = "persons" if unit.is_person else "rows"

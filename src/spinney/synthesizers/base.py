@@ -281,22 +281,37 @@ class FrontDoor(Parameters):
         table: Source | Table,
         ledger: Ledger,
         *,
-        plan: Mapping[str, Any],
+        design: Mapping[str, Any],
         released: Mapping[str, int],
         schema: Schema | None = None,
     ) -> Card:
         """The card of a release of `table` that `ledger` paid for, with the stated schema, by default the table's."""
+        n_rows = table.n_rows if ledger.unit.n_is_public else None
+        schema = table.schema if schema is None else schema
+        return self._card_of(ledger, schema, design=design, n_rows=n_rows, released=released, frame=table.kind)
+
+    def _card_of(
+        self,
+        paid: Ledger | Rehearsal,
+        schema: Schema,
+        *,
+        design: Mapping[str, Any],
+        n_rows: int | None,
+        released: Mapping[str, int],
+        frame: str,
+    ) -> Card:
+        """The card of what was, or would be, paid for; `n_rows` is None where it is private."""
         return Card(
             spinney_version=full_version(),
             synthesizer=type(self).__name__,
             parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
-            unit=ledger.unit.value,
-            events=ledger.events,
-            schema=table.schema if schema is None else schema,
-            plan=plan,
-            n_rows=table.n_rows if ledger.unit.n_is_public else None,
+            unit=paid.unit.value,
+            events=paid.events,
+            schema=schema,
+            design=design,
+            n_rows=n_rows,
             released=released,
-            frame=table.kind,
+            frame=frame,
         )
 
     def _on_card(self, name: str, value: Any) -> Any:  # noqa: ARG002 - some parameters are described in words

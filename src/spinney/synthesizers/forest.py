@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.counting.joint import Clique
 from spinney.errors import ParameterError, ParameterWarning, SchemaError, SpinneyError, raise_alone
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, Design, design
-from spinney.forest.grow import grow
+from spinney.forest.grow import Forest, grow
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.analyses import ReleasedAnalyses
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.file import released
 from spinney.forest.release.formula import blocks_of, parse_formulas
@@ -39,7 +41,7 @@ from spinney.privacy.budget import Unit, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import Charge
-from spinney.release.card import noisy_rows_entry
+from spinney.release.card import Card, noisy_rows_entry
 from spinney.release.file import load
 from spinney.release.release import Release
 from spinney.release.utility import figures_reach_squared, weights_of
@@ -225,23 +227,26 @@ def _names(table: Any, number: int, schema: Schema) -> tuple[str, ...]:
 
 def _check_column(name: str, schema: Schema) -> None:
     """Refuse columns that have no states of their own."""
-    if not schema[name].is_read:
-        raise ParameterError(f"workload: column {name!r} is an identifier, which is never read; leave it out")
-    for rule in schema._derivations:
-        if rule.column == name:
-            sources = " or ".join(map(repr, rule.sources))
-            raise ParameterError(f"workload: column {name!r} is computed from others; state {sources} instead")
-    for place in schema.places:
-        if name in place.columns:
-            raise ParameterError(
-                f"workload: column {name!r} is part of the place {place.label!r}, which is measured as a whole; leave "
-                "it out, or take the place out of the schema"
-            )
+    _check_measured(name, schema, f"workload: column {name!r}", "leave it out", "state", "is measured as a whole")
     if name in schema._columns_awaiting_values:
         raise ParameterError(
             f'workload: column {name!r} has values="private", so how large its table is cannot be known before '
             "budget is spent; list its values, or leave it out"
         )
+
+
+def _check_measured(name: str, schema: Schema, said: str, remedy: str, verb: str, why: str) -> None:
+    """Refuse a column that is not measured by itself: one that is made, computed, or part of a place."""
+    if not schema[name].is_read:
+        raise ParameterError(f"{said} is an identifier, which is never read; {remedy}")
+    for rule in schema._derivations:
+        if rule.column == name:
+            sources = " or ".join(map(repr, rule.sources))
+            raise ParameterError(f"{said} is computed from others; {verb} {sources} instead")
+    for place in schema.places:
+        if name in place.columns:
+            inside = f"{said} is part of the place {place.label!r}, which {why}"
+            raise ParameterError(f"{inside}; {remedy}, or take the place out of the schema")
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -374,18 +379,8 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not isinstance(self.target, str) or self.target not in schema:
             hint = did_you_mean(self.target, schema)
             raise ParameterError(f"target={as_given(self.target)} is not a column of the schema{hint}")
-        if not schema[self.target].is_read:
-            raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
-        for rule in schema._derivations:
-            if rule.column == self.target:
-                sources = " or ".join(map(repr, rule.sources))
-                raise ParameterError(f"target={self.target!r} is computed from others; choose {sources} instead")
-        for place in schema.places:
-            if self.target in place.columns:
-                raise ParameterError(
-                    f"target={self.target!r} is part of the place {place.label!r}, which cannot be a target; choose "
-                    "another column, or take the place out of the schema"
-                )
+        said = f"target={self.target!r}"
+        _check_measured(self.target, schema, said, "choose another column", "choose", "cannot be a target")
 
     def _check_workload(self, schema: Schema) -> None:
         """Refuse stated tables that cannot be measured, however few states all other columns have."""
@@ -502,33 +497,21 @@ class ForestSynthesizer(Synthesizer[Design]):
             row_count=facts.row_count,
             prior=None if self._prior is None else self._prior.with_schema(schema._as_read),
         )
-        models = dict(zip(names, forest.columns, strict=True))
-        columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
         analyses = None
         if "analyses" in plan.plan.vectors:
             formulas, n_rows = parse_formulas(self.analyses, schema), forest.noisy_total
             blocks = blocks_of(formulas, schema, ledger.unit)
+            columns = column_models(names, forest)
             analyses = release_analyses(
                 table, weighted_blocks(blocks, formulas, columns, prepaid, n_rows=n_rows), prepaid
             )
-        places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
-        described = {"structure": plan.structure, **plan.plan.to_dict(), **noisy_rows_entry(facts.row_count)}
-        contents = released(columns, forest.model, places, forest.products, analyses)
-        card = self._card(table, ledger, plan=described, released=contents, schema=schema)
-        looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
+        described = {**plan.to_dict(), **noisy_rows_entry(facts.row_count)}
         self.design_ = plan
-        noisy_total = round(forest.noisy_total)
-        release = ForestRelease(
-            columns,
-            forest.model,
-            card,
-            looked_at=looked_at,
-            noisy_total=noisy_total,
-            places=places,
-            products=forest.products,
-            from_prior=tuple(tuple(names[column] for column in clique) for clique in forest.from_prior),
-            measured=forest.measured,
-            analyses=analyses,
+        release = released_forest(
+            forest,
+            names,
+            lambda contents: self._card(table, ledger, design=described, released=contents, schema=schema),
+            analyses,
         )
         if self._paid_figures is not None:
             return with_utility(release, table, forest.cuts, self._paid_figures.noisy_figures)
@@ -540,3 +523,37 @@ class ForestSynthesizer(Synthesizer[Design]):
             return prepaid.noisy_sums(weighted, figures_reach_squared(len(true), ledger.unit), "utility")
 
         return with_utility(release, table, forest.cuts, noisy_figures)
+
+
+def column_models(names: Sequence[str], forest: Forest) -> dict[str, ColumnModel]:
+    """The columns of a forest by their names, places left out."""
+    models = zip(names, forest.columns, strict=True)
+    return {name: model for name, model in models if isinstance(model, ColumnModel)}
+
+
+def released_forest(
+    forest: Forest,
+    names: Sequence[str],
+    card_of: Callable[[Mapping[str, int]], Card],
+    analyses: ReleasedAnalyses | None = None,
+) -> ForestRelease:
+    """The release of a grown forest; `card_of` makes its card when it is known how much was released."""
+    columns = column_models(names, forest)
+    models = zip(names, forest.columns, strict=True)
+    places = {name: model for name, model in models if isinstance(model, PlaceModel)}
+
+    def named(cliques: Sequence[Clique]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(names[column] for column in clique) for clique in cliques)
+
+    return ForestRelease(
+        columns,
+        forest.model,
+        card_of(released(columns, forest.model, places, forest.products, analyses)),
+        looked_at=named(forest.cliques),
+        noisy_total=round(forest.noisy_total),
+        places=places,
+        products=forest.products,
+        from_prior=named(forest.from_prior),
+        measured=forest.measured,
+        analyses=analyses,
+    )

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from spinney.errors import InputError, ParameterError
-from spinney.files import full_version
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.file import released
-from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.places import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
 from spinney.people.release.file import persons_card
@@ -27,11 +22,11 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import UNITS
 from spinney.progress import waiting
-from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry
+from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry, plan_entries
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.schema import SchemaLike, as_schema
 from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release, release_verb
-from spinney.synthesizers.forest import checked_quality
+from spinney.synthesizers.forest import checked_quality, released_forest
 from spinney.synthesizers.paying import (
     ROWS_SHARE,
     Rehearsal,
@@ -189,7 +184,7 @@ class LinkedSynthesizer(FrontDoor):
             facts: number of persons, budget and unit.
         """
         plan = self._design(shape, facts)
-        return {"structure": plan.persons.structure, **plan.plan.to_dict()}
+        return plan_entries(plan.to_dict(), plan.plan.charges, facts.unit)
 
     def rehearsal(self, tables: Tables | SchemaLike, n_persons: int) -> Rehearsal:
         """What `fit` would do with tables of so many persons. Nothing is read, and nothing is charged.
@@ -265,33 +260,16 @@ class LinkedSynthesizer(FrontDoor):
         books: Ledger,
         row_count: RowCount | None,
     ) -> PeopleRelease:
-        names, forest = grown.variables.names, grown.persons
-        models = dict(zip(names, forest.columns, strict=True))
-        columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
-        places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
-        described = {"structure": plan.persons.structure, **plan.plan.to_dict(), **noisy_rows_entry(row_count)}
-        card = Card(
-            spinney_version=full_version(),
-            synthesizer=type(self).__name__,
-            parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
-            unit=books.unit.value,
-            events=books.events,
-            schema=grown.schema,
-            plan=described,
-            n_rows=gathered.n_persons if books.unit.n_is_public else None,
-            released=released(columns, forest.model, places, forest.products),
-            frame=gathered.kind,
-        )
-        persons = ForestRelease(
-            columns,
-            forest.model,
-            persons_card(card, shape),
-            looked_at=tuple(tuple(names[column] for column in clique) for clique in forest.cliques),
-            noisy_total=round(forest.noisy_total),
-            places=places,
-            products=forest.products,
-            measured=forest.measured,
-        )
+        described = {**plan.to_dict(), **noisy_rows_entry(row_count)}
+        n_persons = gathered.n_persons if books.unit.n_is_public else None
+
+        def card_of(contents: Mapping[str, int]) -> Card:
+            return self._card_of(
+                books, grown.schema, design=described, n_rows=n_persons, released=contents, frame=gathered.kind
+            )
+
+        names = grown.variables.names
+        persons = released_forest(grown.persons, names, lambda contents: persons_card(card_of(contents), shape))
         rows = tuple(
             ReleasedRows(
                 of_table.design.shape,
@@ -304,9 +282,9 @@ class LinkedSynthesizer(FrontDoor):
             )
             for of_table in grown.rows
         )
-        whole = replace(card, released={**card.released, ROW_TABLES: sum(len(some.tables) for some in rows)})
+        whole = card_of({**persons.card.released, ROW_TABLES: sum(len(some.tables) for some in rows)})
         noise = plan.plan.weighted.get("row tables")
-        variance = None if noise is None else noise.variance
+        variance = None if noise is None else noise.scale(books.unit)
         return PeopleRelease(
             whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds, row_variance=variance
         )

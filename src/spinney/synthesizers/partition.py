@@ -116,11 +116,11 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         release: BinnedRelease | MomentsRelease
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(table, ledger, plan=described, released={"leaves": len(moments)}, schema=facts.schema)
+            card = self._card(table, ledger, design=described, released={"leaves": len(moments)}, schema=facts.schema)
             release = MomentsRelease(moments, card, placement=self.placement or "fitted", reads_decisions=True)
         else:
             bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(table, ledger, plan=described, released={"bins": len(bins)}, schema=facts.schema)
+            card = self._card(table, ledger, design=described, released={"bins": len(bins)}, schema=facts.schema)
             release = BinnedRelease(bins, card, placement=self.placement or "tilted")
         self.plan_ = plan
         if self._paid_figures is None:

@@ -391,6 +391,10 @@ class Partition:
     lattice: Lattice
     plan: SplitPlan
 
+    def to_dict(self) -> dict[str, Any]:
+        """What of the plan no charge says, as JSON-ready data, for the card."""
+        return self.plan.to_dict()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rehearsal:

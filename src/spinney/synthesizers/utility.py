@@ -128,6 +128,6 @@ def _coarse(cut: AnyCut) -> AnyCut:
 def _with_entry(release: R, entry: dict[str, object]) -> R:
     """The release with figures in the plan on its card."""
     changed = copy(release)
-    changed._card = replace(release._card, plan={**release._card.plan, UTILITY: entry})
+    changed._card = replace(release._card, design={**release._card.design, UTILITY: entry})
     changed.__dict__.pop("card", None)  # which remembers the card without them
     return changed

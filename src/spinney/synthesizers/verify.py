@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -24,9 +22,13 @@ from spinney.forest.release.model import ForestRelease
 from spinney.people.release.model import PeopleRelease
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.composition import default_delta
-from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoments, PartitionSelection
+from spinney.privacy.mechanisms import (
+    Charge,
+    total_delta,
+    total_epsilon,
+)
 from spinney.progress import waiting
-from spinney.release.card import NOISY_ROWS, Card, ContradictionError, check
+from spinney.release.card import NOISY_ROWS, Card, ContradictionError, check, plan_entries
 from spinney.release.release import Release, row_generator
 from spinney.release.utility import UTILITY
 from spinney.release.verify import verification
@@ -45,6 +47,7 @@ from spinney.synthesizers.utility import (
     sampling_error,
 )
 from spinney.text import brief
+from spinney.tree.plan import SplitPlan
 
 # -------------------------------------------------------------------------------------------------------- utility check
 # What figures of utility are of, computed again from the release: columns, pairs, cells, drawn rows, sampling.
@@ -64,16 +67,21 @@ _AT_ONCE = 1 << 17
 def check_figures(release: Release) -> tuple[list[str], list[dict[str, str]]]:
     """What was compared, in words, and what was not and why; ContradictionError where this version finds otherwise."""
     card = release.card
-    entry = card.plan.get(UTILITY)
+    entry = card.design.get(UTILITY)
     if entry is None:
         return [], []
     difference = _utility_difference(release, entry)
     if difference is None:
         return ["the columns, pairs, cells and drawn rows of the figures of utility, found again from the release"], []
-    if card.spinney_version == full_version():
-        check(False, f"the figures of utility are of something else than the release: {difference}")
-    why = f"it was made by spinney {card.spinney_version}, and this version compares otherwise ({difference})"
-    return [], [{"what": _UTILITY_WHAT, "why": why}]
+    wrong = "the figures of utility are of something else than the release"
+    return [], [_not_judged(card, _UTILITY_WHAT, difference, wrong=wrong, verb="compares")]
+
+
+def _not_judged(card: Card, what: str, difference: str, *, wrong: str, verb: str) -> dict[str, str]:
+    """What was not checked, and why: another version made it. A ContradictionError where it was this one."""
+    check(card.spinney_version != full_version(), f"{wrong}: {difference}")
+    why = f"it was made by spinney {card.spinney_version}, and this version {verb} otherwise ({difference})"
+    return {"what": what, "why": why}
 
 
 def _utility_difference(release: Release, entry: dict[str, Any]) -> str | None:
@@ -157,6 +165,8 @@ _SYNTHESIZERS: dict[str, type[Synthesizer[Any]]] = {
 # Noise that is found by search may come out otherwise on another machine, by less than this part of it.
 _SLACK = 0.01
 _WHAT = "that the plan is the one that such a call makes"
+# What a plan follows from, or does not plan.
+_BEFORE = ("rows", "bounds", "classes", "values", "utility")
 
 
 def verified_numbers(path: str, release: Release) -> tuple[str, list[str], list[dict[str, str]]]:
@@ -194,10 +204,8 @@ def check_plan(release: Release) -> tuple[list[str], list[dict[str, str]]]:
     difference = "no plan can be made of its parameters" if wanted is None else _difference(wanted, card.plan)
     if difference is None:
         return ["the plan was made again from the call, the schema and the number of rows, and is the same"], []
-    if card.spinney_version == full_version():
-        check(False, f"the plan is not the one that such a call makes: {difference}")
-    why = f"it was made by spinney {card.spinney_version}, and this version plans otherwise ({difference})"
-    return [], [{"what": _WHAT, "why": why}]
+    wrong = "the plan is not the one that such a call makes"
+    return [], [_not_judged(card, _WHAT, difference, wrong=wrong, verb="plans")]
 
 
 def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str, Any]:
@@ -209,7 +217,8 @@ def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str,
     model = kind(**card.parameters)
     facts = _facts(card)
     if not isinstance(model, ForestSynthesizer):
-        return dict(model._design(facts)[1].to_dict())  # type: ignore[attr-defined]
+        plan: SplitPlan = model._design(facts)[1]  # type: ignore[attr-defined]
+        return plan_entries(plan.to_dict(), plan.charges(), facts.unit)
     if not isinstance(release, ForestRelease):
         raise ValueError("a forest is the maker of what is none")
     class_size = None
@@ -220,30 +229,22 @@ def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str,
             raise ValueError("the sizes of the target's classes are not in the file")
         class_size = float(np.sort(counted.noisy)[-2])
     design = model._design(facts, class_size=class_size)
-    return {"structure": design.structure, **design.plan.to_dict()}
+    return plan_entries(design.to_dict(), design.plan.charges, facts.unit)
 
 
 def _facts(card: Card) -> PublicFacts:
     """What the plan followed from: all that was charged for something else was charged before."""
     unit, counted = Unit.parse(card.unit), card.row_count
     n_rows = card.n_rows if card.n_rows is not None else (counted.expected if counted else card.assumed_rows)
-    spent = [event for event in card.events if isinstance(event, Charge) and not _is_before(event)]
-    epsilon = sum((event.epsilon for event in spent), Fraction(0))
-    delta = sum((getattr(event, "delta", Fraction(0)) for event in spent), Fraction(0))
+    charges = [event for event in card.events if isinstance(event, Charge)]
+    spent = [charge for charge in charges if getattr(charge, "stage", None) not in _BEFORE]
+    epsilon, delta = total_epsilon(spent), total_delta(spent)
     if not spent:  # nothing was worth its noise: what the call left for it
         stated = card.parameters.get("delta", 0)
         epsilon = parse_epsilon(card.parameters["epsilon"]) - card.epsilon
         delta = (default_delta(n_rows or 1) if stated is None else parse_delta(stated)) - card.delta
-    facts = PublicFacts(card.schema, epsilon, delta, unit, n_rows or 1, row_count=counted)
-    has_bounds = any(isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" for event in card.events)
-    return replace(facts, found_bounds=has_bounds)
-
-
-def _is_before(event: Charge) -> bool:
-    """Whether a charge is for what a plan follows from, or for what it does not plan."""
-    if isinstance(event, DiscreteLaplaceCounts):
-        return event.stage in ("rows", "bounds", "classes")
-    return isinstance(event, PartitionSelection) or (isinstance(event, LeafMoments) and event.stage == "utility")
+    found_bounds = "bounds" in card.stages
+    return PublicFacts(card.schema, epsilon, delta, unit, n_rows or 1, found_bounds=found_bounds, row_count=counted)
 
 
 def _difference(wanted: Mapping[str, Any], stated: Mapping[str, Any]) -> str | None:

@@ -161,23 +161,11 @@ class SplitPlan:
         return _expected_even(self, n_rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON-ready data."""
-        described: dict[str, Any] = {
-            "rule": self.rule,
-            "unit": self.unit.value,
-            "max_depth": self.max_depth,
-            "count_epsilon": str(self.count_epsilon),
-            "count_noise_scale": float(1 / self.count_rate),
-        }
+        """What no charge says, as JSON-ready data, for the card."""
+        described: dict[str, Any] = {"rule": self.rule, "max_depth": self.max_depth}
         described |= {"leaves": "moments"} if self.has_moments else {"threshold": self.threshold}
         if self.rule != "grid":
-            described |= {
-                "fixed_depth": self.fixed_depth,
-                "decision_epsilon": str(self.decision_epsilon),
-                "cutoff": self.cutoff,
-            }
-        if self.has_decisions:
-            described["decision_noise_scale"] = float(1 / self.decision_rate)
+            described |= {"fixed_depth": self.fixed_depth, "cutoff": self.cutoff}
         if self.rule == "privtree":
             described["decay"] = self.decay
         return described

@@ -131,7 +131,7 @@ class _Balog(Baseline):
     def _points_release(self, table: Table, budget: Budget, plan: dict[str, Any]) -> Release:
         points, weights = self.prefix(len(self._points))
         is_used = weights != 0
-        card = self._card(table, budget.books, plan=plan, released={"points": int(is_used.sum())})
+        card = self._card(table, budget.books, design=plan, released={"points": int(is_used.sum())})
         return PointsRelease(points[is_used], weights[is_used], card)
 
 

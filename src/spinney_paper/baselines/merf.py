@@ -164,7 +164,7 @@ class DPMERF(Baseline):
             "bandwidths": dict(zip(names, bandwidths.tolist(), strict=True)),
             "batch": batch,
         }
-        card = self._card(table, budget.books, plan=plan, released={"weights": generator.n_weights})
+        card = self._card(table, budget.books, design=plan, released={"weights": generator.n_weights})
         return GeneratorRelease(generator, card, target=self.target, noisy_total=total)
 
 

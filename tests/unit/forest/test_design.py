@@ -22,6 +22,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.mechanisms import ComposedRelease, GaussianTables, UnsafeEntropy
+from spinney.release.card import plan_entries
 from spinney.tables.open import open_source
 from spinney.tree.bins import worst_path_loss
 from support.small_forests import exact_prepaid
@@ -153,8 +154,7 @@ def shapes(draw):
     stages = [stage for stage, times in numbers.items() if times]
     parts = draw(st.lists(st.integers(1, 9), min_size=len(stages), max_size=len(stages)))
     shares = {stage: Fraction(part, sum(parts)) for stage, part in zip(stages, parts, strict=True)}
-    trees, one_way, spikes, selection, pairs, cliques = numbers.values()
-    return Shape(trees, 12, one_way, spikes, selection, pairs, cliques, shares)
+    return Shape(numbers, shares, {"trees": 12})
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)
@@ -168,14 +168,14 @@ def test_a_pure_plan_costs_what_it_charges(shape, epsilon, unit):
         assert noise.times * noise.rate * unit.factor == Fraction(epsilon) * shape.shares[stage]
         spent += noise.times * noise.rate * unit.factor
     for choices in plan.choices.values():
-        spent += choices.times * choices.epsilon
+        spent += choices.times * choices.each
     for trees in plan.trees.values():
         worst = worst_path_loss(trees.rate, trees.decay, trees.levels, unit)
         assert trees.times * float(worst) <= float(Fraction(epsilon) * shape.shares["trees"]) + 1e-12
         spent += Fraction(epsilon) * shape.shares["trees"]
     assert spent == Fraction(epsilon)
-    assert (not plan.trees) == (shape.n_trees == 0)
-    assert (not plan.choices) == (shape.n_choices == 0)
+    assert (not plan.trees) == (shape.times["trees"] == 0)
+    assert (not plan.choices) == (shape.times["selection"] == 0)
 
 
 @settings(max_examples=8, derandomize=True, deadline=None)
@@ -188,16 +188,7 @@ def test_a_composed_plan_is_certified_and_hardly_wastes(shape, epsilon, unit):
     assert (charge.epsilon, charge.delta) == (Fraction(epsilon), DELTA)
     assert composed_delta(charge.parts, Fraction(epsilon), unit) <= DELTA
     assert {part.note: part.times for part in charge.parts} == {
-        stage: times
-        for stage, times in (
-            ("trees", shape.n_trees),
-            ("one-way", shape.n_one_way),
-            ("spikes", shape.n_spikes),
-            ("pairs", shape.n_pairs),
-            ("cliques", shape.n_cliques),
-            ("selection", shape.n_choices),
-        )
-        if times
+        stage: times for stage, times in shape.times.items() if times
     }
     for part in charge.parts:
         if isinstance(part, GaussianTables):
@@ -227,7 +218,7 @@ def test_shares_of_every_design_add_up(unit, delta):
 
 def test_plans_say_what_they_are():
     plan = designed(target=0).plan
-    described = plan.to_dict()
+    described = plan_entries({"rule": "forest"}, plan.charges, plan.unit)
     assert described["rule"] == "forest"
     assert described["unit"] == "replace-one"
     assert described["pairs noise"] == round(plan.noise_std("pairs"), 3)
@@ -235,7 +226,7 @@ def test_plans_say_what_they_are():
 
 
 def test_nothing_to_measure_costs_nothing():
-    plan = forest_plan(Shape(0, 0, 0, 0, 0, 0, 0, {}), epsilon=Fraction(1), delta=DELTA, unit=Unit.REPLACE_ONE)
+    plan = forest_plan(Shape({}, {}), epsilon=Fraction(1), delta=DELTA, unit=Unit.REPLACE_ONE)
     assert (plan.charges, plan.noise) == ((), {})
 
 
@@ -295,7 +286,7 @@ def test_what_no_plan_has_cannot_be_had(stage):
 def test_a_tree_deeper_than_paid_for_is_refused():
     """Levels are those of the ruler: a null flag costs nothing."""
     levels = line(6)[1].max_levels
-    shape = Shape(3, levels, 1, 0, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
+    shape = Shape({"trees": 3, "one-way": 1}, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)}, {"trees": levels})
     plan = forest_plan(shape, epsilon=Fraction(1), delta=Fraction(0), unit=Unit.REPLACE_ONE)
     prepaid = PrepaidMechanisms(plan, sp.Ledger(), UnsafeSeededEntropy(0))
     prepaid.ranges(*line(6), cutoff=2)

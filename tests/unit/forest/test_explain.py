@@ -206,7 +206,7 @@ def test_noise_and_numbers_are_those_of_the_plan(delta: str | int) -> None:
     plan = model.design_.plan
     found = {stage.name: stage for stage in model.explain().stages}
     for name, noise in plan.tables.items():
-        assert found[name].noise_std == pytest.approx(noise.noise_std, rel=1e-3)
+        assert found[name].noise_std == pytest.approx(noise.noise_std(plan.unit), rel=1e-3)
         assert found[name].times == noise.times
     assert found["trees"].times == plan.trees["trees"].times
     assert found["selection"].times == plan.choices["selection"].times

@@ -134,7 +134,7 @@ def test_what_is_not_accepted_takes_no_part_in_a_choice() -> None:
     """Drawing again until a place is accepted is the exponential mechanism among those that are."""
     n_draws, scores = 4_000, np.array([3, 0, 2, 1], dtype=np.int64)
     plan = forest_plan(
-        Shape(0, 0, 1, 0, n_draws, 0, 0, {"one-way": Fraction(1, 2), "selection": Fraction(1, 2)}),
+        Shape({"one-way": 1, "selection": n_draws}, {"one-way": Fraction(1, 2), "selection": Fraction(1, 2)}),
         epsilon=Fraction(2 * n_draws),
         delta=Fraction(0),
         unit=Unit.REPLACE_ONE,

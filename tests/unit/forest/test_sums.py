@@ -13,12 +13,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.forest.plan import Shape, VectorNoise, forest_plan
+from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.mechanisms import GaussianVector
+from spinney.release.card import plan_entries
 from spinney.release.verify import verification
 from support.command_line import spinney
 
@@ -28,7 +29,7 @@ SHARES = {"one-way": "0.5", "pairs": "0.3", "products": "0.2"}
 
 
 def shape(shares=SHARES) -> Shape:
-    return Shape(0, 0, 4, 0, 0, 3, 0, {stage: Fraction(share) for stage, share in shares.items()})
+    return Shape({"one-way": 4, "pairs": 3}, {stage: Fraction(share) for stage, share in shares.items()})
 
 
 def planned(shares=SHARES, *, epsilon="1", delta=DELTA, unit=Unit.REPLACE_ONE):
@@ -51,7 +52,7 @@ def test_a_share_of_products_is_a_vector(epsilon, unit):
     (charge,) = plan.charges
     part = charge.parts[-1]
     assert (type(part), part.stage, part.times) == (GaussianVector, "products", 1)
-    assert plan.vectors["products"] == VectorNoise(part.mean_squared)
+    assert plan.vectors["products"] == part
     tables = sum(noise.times * unit.factor / float(noise.variance) for noise in plan.tables.values())
     assert float(part.mean_squared) / (tables + float(part.mean_squared)) == pytest.approx(0.2, rel=1e-3)
     assert composed_delta(charge.parts, charge.epsilon, unit) <= DELTA
@@ -66,7 +67,7 @@ def test_without_a_share_there_is_no_vector(shares):
     """The plan does not speak of it, and nothing can be had."""
     plan = planned(shares)
     assert "products" not in plan.vectors
-    assert "products mean squared" not in plan.to_dict()
+    assert "products mean squared" not in plan_entries({"rule": "forest"}, plan.charges, plan.unit)
     with pytest.raises(BudgetError, match="paid for no more of 'products'"):
         opened(plan).noisy_sums(np.zeros(3, dtype=np.int64), 3)
 
@@ -91,7 +92,7 @@ def test_a_vector_that_cannot_be_accounted_for_is_refused():
 def test_the_plan_says_the_squared_mean():
     """To nine digits, however small it is."""
     plan = planned(epsilon="0.01")
-    stated = plan.to_dict()["products mean squared"]
+    stated = plan_entries({"rule": "forest"}, plan.charges, plan.unit)["products mean squared"]
     assert stated == pytest.approx(float(plan.vectors["products"].mean_squared), rel=1e-8)
     assert json.loads(json.dumps(stated)) == stated
 
@@ -103,7 +104,7 @@ def test_the_plan_says_the_squared_mean():
 def test_the_variance_is_that_of_the_proof(squared):
     """Squared distance over squared mean, plus 4, rounded up by a hair."""
     mean_squared = Fraction(3, 70)
-    excess = VectorNoise(mean_squared).variance(squared) - (squared / mean_squared + 4)
+    excess = GaussianVector(mean_squared, "products").variance(squared) - (squared / mean_squared + 4)
     assert 0 <= excess < Fraction(1, 10**6)
 
 

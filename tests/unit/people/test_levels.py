@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from spinney.forest.plan import ForestPlan, VectorNoise
+from spinney.forest.plan import ForestPlan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.people.columns import N_BINS, ColumnLaw, Compared, draw_levels, release_alikeness, two_rows
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import GaussianVector
 
 N_PERSONS, N_STATES = 30_000, 16
 EVEN = ColumnLaw(np.full(N_STATES, 1 / N_STATES), is_ordered=True)
@@ -23,7 +24,7 @@ KINDS = ColumnLaw(np.array([0.5, 0.3, 0.2]), is_ordered=False)
 
 def mechanisms(mean_squared=Fraction(1, 4)):
     unit = Unit.REPLACE_PERSON
-    plan = ForestPlan(unit, Fraction(1), Fraction(0), {"alikeness": VectorNoise(mean_squared)}, ())
+    plan = ForestPlan(unit, Fraction(1), Fraction(0), {"alikeness": GaussianVector(mean_squared, "alikeness")}, ())
     return PrepaidMechanisms(plan, Ledger(unit=unit), UnsafeSeededEntropy(0))
 
 

@@ -214,7 +214,7 @@ def the_number_of_rows_on_the_card():
     def told(self, gathered, *args):
         release = original(self, gathered, *args)
         release.card = replace(
-            release.card, plan={**release.card.plan, "rows": sum(map(len, (r.table for r in gathered.rows)))}
+            release.card, design={**release.card.design, "rows": sum(map(len, (r.table for r in gathered.rows)))}
         )
         return release
 

@@ -21,9 +21,9 @@ from spinney.privacy.mechanisms import (
     Selections,
     TreeShapes,
     WeightedTables,
+    event_to_dict,
     part_from_dict,
     part_line,
-    part_to_dict,
     units_variance,
 )
 from spinney.release.card import Card
@@ -50,7 +50,7 @@ def card(unit):
     n_persons = 4000 if unit.n_is_public else None
     parameters = {"unit": unit.of_rows.value, "assumed_persons": 5000}
     return replace(
-        release.card, unit=unit.value, events=(composed(unit),), n_rows=n_persons, parameters=parameters, plan={}
+        release.card, unit=unit.value, events=(composed(unit),), n_rows=n_persons, parameters=parameters, design={}
     )
 
 
@@ -110,7 +110,7 @@ def test_parts_of_persons_are_not_charged_for_rows(part):
 def test_parts_of_persons_survive_the_file():
     """Every new part is written and read back, and stands on one line of an account."""
     for part in PARTS:
-        assert part_from_dict(part_to_dict(part)) == part
+        assert part_from_dict(event_to_dict(part)) == part
         assert part.stage in PERSON_STAGES
         assert part.note in part_line(part)
     assert part_line(TABLES).startswith("3 tables of persons' rows: row tables (discrete Gaussian on units")

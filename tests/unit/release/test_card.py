@@ -59,7 +59,7 @@ def test_the_card_tells_a_person_the_promise(model):
 @pytest.mark.parametrize("structure", ["rounds", "tree", "target", "independent", "uniform"])
 def test_a_forests_structure_is_shown_in_words(model, structure):
     """People read what was measured, never the bare name "tree", which is a method too; programs read the name."""
-    card = replace(model.card_, plan={"structure": structure})
+    card = replace(model.card_, design={"structure": structure})
     (line,) = (line.split(maxsplit=1) for line in str(card).splitlines() if "structure" in line)
     assert line[0] == "structure"
     assert " " in line[1]
@@ -68,7 +68,7 @@ def test_a_forests_structure_is_shown_in_words(model, structure):
 
 def test_a_structure_of_a_later_version_is_shown_by_its_name(model):
     """A name that this version has no words for is shown as it is."""
-    assert "  structure   lattice" in str(replace(model.card_, plan={"structure": "lattice"})).splitlines()
+    assert "  structure   lattice" in str(replace(model.card_, design={"structure": "lattice"})).splitlines()
 
 
 def test_a_card_with_an_earlier_spelling_of_a_parameter_loads(model):

@@ -167,7 +167,7 @@ def hostile() -> Any:
         spinney_version=HOSTILE,
         synthesizer=HOSTILE,
         parameters={HOSTILE: HOSTILE, "prior": None, "deep": {HOSTILE: [HOSTILE]}},
-        plan={**release._card.plan, HOSTILE: HOSTILE},
+        design={**release._card.design, HOSTILE: HOSTILE},
         events=(*release._card.events, note),
     )
     release.__dict__.pop("card", None)

@@ -432,7 +432,7 @@ def test_a_number_of_rows_that_the_leaves_do_not_bear_out_is_refused(square, uni
         if unit == "replace-one":
             changed = replace(card, n_rows=round(share * card.n_rows))
         else:
-            changed = replace(card, plan={**card.plan, "noisy_rows": round(share * card.row_count.noisy)})
+            changed = replace(card, design={**card.design, "noisy_rows": round(share * card.row_count.noisy)})
         with pytest.raises(ContradictionError, match="do not add up to about"):
             verify_tree(changed, release.moments.depths, release.moments)
 

@@ -28,8 +28,8 @@ from spinney.forest.release.formula import (
 )
 from spinney.forest.release.measured import MOST_DEVIATIONS, slack_of_total
 from spinney.privacy.budget import Unit, parse_fraction
-from spinney.privacy.mechanisms import LARGEST_VECTOR, VARIANCE_STEP, GaussianVector, vector_variance
-from spinney.release.card import Card, check
+from spinney.privacy.mechanisms import LARGEST_VECTOR, GaussianVector
+from spinney.release.card import Card, check, check_variance
 from spinney.release.file import are_counts, from_arrow, lists, to_arrow
 
 if TYPE_CHECKING:
@@ -256,20 +256,13 @@ _COST_SLACK = 1e-6
 
 def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:
     """The sums of named regressions are those that the call names, with as much noise as was charged for."""
-    analyses, charged = (
-        release.analyses,
-        [part for event in release.card.events for part in getattr(event, "parts", ())],
-    )
-    vectors = [part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses"]
-    check(bool(vectors) == (analyses is not None), "sums of analyses and a charge for them do not go together")
+    analyses, vector = release.analyses, release.card.stages.get("analyses")
+    check((vector is None) == (analyses is None), "sums of analyses and a charge for them do not go together")
     if analyses is None:
         return []
-    check(len(vectors) == 1, "the sums of analyses were charged more than once")
+    assert isinstance(vector, GaussianVector)  # which alone has this stage
     check(analyses.n_sums <= LARGEST_VECTOR, "more sums of analyses were released than a vector can have")
-    needed = vector_variance(vectors[0].mean_squared, analyses.sensitivity_squared(unit))
-    check(analyses.variance >= needed, "the sums of analyses have less noise than what was charged for them needs")
-    is_rounded = analyses.variance - needed < VARIANCE_STEP
-    check(is_rounded, "the sums of analyses have more noise than what was charged for them needs")
+    check_variance(analyses.variance, vector, analyses.sensitivity_squared(unit), "sums of analyses")
     check_analyses_sums(release)
     return [f"{analyses.n_sums} sums of named analyses were released as one vector, with the noise it was paid for"]
 
@@ -294,8 +287,8 @@ def check_analyses_weights(release: ForestRelease) -> list[str]:
     analyses, card = release.analyses, release.card
     if analyses is None:
         return []
-    charged = [part for event in card.events for part in getattr(event, "parts", ())]
-    vector = next(part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses")
+    vector = card.stages["analyses"]
+    assert isinstance(vector, GaussianVector)  # `verify_analyses`
     total = float(release.noisy_total) if release.measured is None else release.measured.total
     precision = max(total, 1.0) * math.sqrt(vector.mean_squared)
     formulas = parse_formulas(card.parameters.get("analyses"), card.schema)

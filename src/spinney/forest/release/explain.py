@@ -28,22 +28,22 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.composition import rows_found, selection_mean
 from spinney.privacy.mechanisms import (
     TREE_COST,
-    UNITS,
     Charge,
+    Choices,
     ComposedRelease,
     DiscreteLaplaceCounts,
     Event,
     GaussianTables,
     GaussianVector,
     LeafMoments,
+    Mechanism,
     Part,
     PartitionSelection,
-    Selection,
     Selections,
-    SplitDecisions,
-    TreeShapes,
+    Tables,
+    Trees,
     WeightedTables,
-    units_variance,
+    mechanisms_of,
 )
 from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card, structure_in_words
@@ -93,15 +93,12 @@ def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
     whole = sum((charge.epsilon for charge in charges), Fraction(0))
     found: list[Stage] = []
     for charge in charges:
-        share = float(charge.epsilon / whole)
-        if isinstance(charge, ComposedRelease):
-            costs = [_squared_mean(part, unit) for part in charge.parts]
-            found += [
-                _stage_of_part(part, share * cost / sum(costs), unit)
-                for part, cost in zip(charge.parts, costs, strict=True)
-            ]
-        else:
-            found.append(_stage_of_charge(charge, share, unit))
+        share, paid = float(charge.epsilon / whole), mechanisms_of([charge])
+        costs = [_squared_mean(part, unit) for part in charge.parts] if isinstance(charge, ComposedRelease) else [1.0]
+        for mechanism, cost in zip(paid, costs, strict=True):
+            noise_std, noise = _noise(mechanism, unit)
+            name, times = mechanism.stage or _OTHER, mechanism.times or 1
+            found.append(Stage(name, times, share * cost / sum(costs), noise_std, noise))
     return tuple(_columns_together(found))
 
 
@@ -120,57 +117,32 @@ def _squared_mean(part: Part, unit: Unit) -> float:
         return part.times * unit.factor / float(part.variance)
     if isinstance(part, Selections):
         return part.times * selection_mean(part.epsilon) ** 2
-    if isinstance(part, GaussianVector):
-        return float(part.mean_squared)
-    if isinstance(part, WeightedTables):
+    if isinstance(part, GaussianVector | WeightedTables):
         return part.times * float(part.mean_squared)
     return part.times * unit.factor * TREE_COST * float(part.rate) ** 2
 
 
-def _stage_of_part(part: Part, share: float, unit: Unit) -> Stage:
-    if isinstance(part, GaussianTables):
-        noise_std = math.sqrt(part.variance)
-        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f}"
-        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
-    if isinstance(part, TreeShapes):
-        return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
-    if isinstance(part, GaussianVector):
-        who = "person" if unit.is_person else "row"
-        noise = f"discrete Gaussian, {math.sqrt(1 / part.mean_squared):,.1f} times how far one {who} moves the sums"
-        return Stage(part.stage or _OTHER, part.times, share, None, noise)
-    if isinstance(part, WeightedTables):
-        noise_std = math.sqrt(units_variance(part.mean_squared, unit)) / UNITS
-        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f} persons"
-        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
-    return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
-
-
-def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
-    if isinstance(charge, SplitDecisions):
-        return Stage(charge.stage or _OTHER, charge.times or 1, share, None, _decisions(charge.rate))
-    if isinstance(charge, Selection):
-        times = charge.times or 1
-        return Stage(charge.stage or _OTHER, times, share, None, _choices(charge.epsilon / times))
-    if isinstance(charge, PartitionSelection):
-        half, most = rows_found(charge.epsilon, charge.delta, unit)
-        noise = f"values found from about {half:,} rows on, nearly always from {most:,}"
-        return Stage(charge.stage or _OTHER, 1, share, None, noise)
-    if isinstance(charge, DiscreteLaplaceCounts):
-        noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
-        noise = f"discrete Laplace, standard deviation {noise_std:,.1f}"
-        return Stage(charge.stage or _OTHER, charge.times or 1, share, noise_std, noise)
-    if isinstance(charge, LeafMoments):
-        scale = float(charge.sensitivity / charge.epsilon)
-        return Stage(charge.stage or _OTHER, 1, share, None, f"sup-norm noise, of scale {scale:,.1f} rows")
-    return Stage(_OTHER, 1, share, None, type(charge).__name__)
-
-
-def _decisions(rate: Fraction) -> str:
-    return f"decisions of scale {float(1 / rate):,.1f}"
-
-
-def _choices(epsilon: Fraction) -> str:
-    return f"exponential mechanism, range {float(epsilon):.3g} each"
+def _noise(mechanism: Mechanism, unit: Unit) -> tuple[float | None, str]:
+    """The standard deviation of the noise on a count, and the noise in words."""
+    if isinstance(mechanism, DiscreteLaplaceCounts):
+        noise_std = _laplace_deviation(float(mechanism.rate))
+        return noise_std, f"discrete Laplace, standard deviation {noise_std:,.1f}"
+    if isinstance(mechanism, Tables):
+        noise_std, who = mechanism.noise_std(unit), " persons" if isinstance(mechanism, WeightedTables) else ""
+        return noise_std, f"discrete Gaussian, standard deviation {noise_std:,.1f}{who}"
+    if isinstance(mechanism, GaussianVector):
+        reach, who = math.sqrt(1 / mechanism.mean_squared), "person" if unit.is_person else "row"
+        return None, f"discrete Gaussian, {reach:,.1f} times how far one {who} moves the sums"
+    if isinstance(mechanism, Trees):
+        return None, f"decisions of scale {float(1 / mechanism.rate):,.1f}"
+    if isinstance(mechanism, Choices):
+        return None, f"exponential mechanism, range {float(mechanism.each):.3g} each"
+    if isinstance(mechanism, PartitionSelection):
+        half, most = rows_found(mechanism.epsilon, mechanism.delta, unit)
+        return None, f"values found from about {half:,} rows on, nearly always from {most:,}"
+    if isinstance(mechanism, LeafMoments):
+        return None, f"sup-norm noise, of scale {float(1 / mechanism.rate):,.1f} rows"
+    return None, type(mechanism).__name__
 
 
 def _laplace_deviation(rate: float) -> float:
@@ -370,7 +342,7 @@ def explain(release: Release, *, error_bars: bool = False) -> Explanation:
         )
     card = release.card
     target = card.parameters.get("target")
-    structure = str(card.plan.get("structure", "unknown"))
+    structure = str(card.design.get("structure", "unknown"))
     spent = stages(card.events, Unit.parse(card.unit))
     total = card.n_rows if card.n_rows is not None else release.noisy_total
     leaves = _leaves(release, total)

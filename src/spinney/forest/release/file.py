@@ -26,7 +26,6 @@ from spinney.forest.release.fit import ReleasedProducts, products_from_members
 from spinney.forest.release.measured import (
     Counts,
     Kind,
-    Law,
     Measured,
     MeasuredColumn,
     MeasuredPiles,
@@ -40,6 +39,7 @@ from spinney.grid.axes import PlaceAxis, column_axes, place_axis_on
 from spinney.grid.codes import Codes, Indices
 from spinney.grid.ruler import CodeLevels
 from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
+from spinney.privacy.mechanisms import Distribution
 from spinney.release.card import MOST_ROWS, Card
 from spinney.release.file import FLOAT, WHOLE, are_counts, from_arrow, lists, numbers, to_arrow
 from spinney.schema.schema import Schema
@@ -71,7 +71,7 @@ _COUNTS = {
 }
 _TABLES = {"columns": _INT32, "labels": _INT32, "noisy": _INT64}
 # The scales of noise that draws fit into 64 bits with, beside a count: variances and rates.
-_SCALES: dict[Law, tuple[Fraction, Fraction]] = {
+_SCALES: dict[Distribution, tuple[Fraction, Fraction]] = {
     "discrete gaussian": (Fraction(1, 2**20), Fraction(2**98)),
     "discrete laplace": (Fraction(1, 2**50), LARGEST_EPSILON),
 }

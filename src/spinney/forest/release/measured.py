@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.privacy.mechanisms import DiscreteLaplaceCounts
+from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import Distribution, Tables
 from spinney.release.card import RowCount, check
 from spinney.text import brief
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-Law = Literal["discrete gaussian", "discrete laplace"]
 Kind = Literal["real", "integer", "category", "codes", "place"]
 
 # Up to this variance the law of Gaussian noise is tabulated; numbers beyond this many deviations never occur.
@@ -44,8 +44,13 @@ _SMOOTH = 10.0
 class NoiseLaw:
     """The law of the noise on whole numbers: P(k) ~ exp(-k^2 / (2 scale)), or P(k) ~ exp(-scale |k|)."""
 
-    law: Law
+    law: Distribution
     scale: Fraction  # the variance parameter of Gaussian noise, the rate of Laplace noise
+
+    @classmethod
+    def of(cls, mechanism: Tables, unit: Unit) -> NoiseLaw:
+        """The law of the noise that a mechanism adds to a count; of weighted rows, in units."""
+        return cls(mechanism.distribution, mechanism.scale(unit))
 
     @property
     def std(self) -> float:
@@ -192,18 +197,6 @@ class Measured:
 # design can have, with the stages that it counts, and what a vector of sums was charged for is there.
 
 
-# Where the plan on a card says how much noise decisions of trees have, of columns, of places and of persons' rows,
-SCALES = {
-    "trees": "decision noise scale",
-    "regions": "regions noise scale",
-    "row trees": "row decision noise scale",
-}
-# and how much epsilon a choice has.
-CHOICES = {
-    "selection": "epsilon of a choice",
-    "row selection": "epsilon of a choice among rows",
-    "prior": "epsilon of a choice for the prior",
-}
 _STRUCTURES = ("rounds", "tree", "target", "independent", "uniform")
 # Noise beyond so many standard deviations is drawn once in 10^15 times or more rarely, be it Laplace or Gaussian.
 MOST_DEVIATIONS = 25.0
@@ -212,16 +205,16 @@ _MORE_LEAVES = 4096
 
 
 def check_structure(release: ForestRelease) -> None:
-    """The plan names a structure that a forest can have, and has the tables of this one."""
-    card, plan = release.card, release.card.plan
-    structure, target = plan["structure"], card.parameters.get("target")
+    """The plan names a structure that a forest can have, and the charges are for the tables of this one."""
+    card, paid = release.card, release.card.stages
+    structure, target = card.design["structure"], card.parameters.get("target")
     known = isinstance(structure, str) and structure in _STRUCTURES
     check(known, f"structure {brief(structure)} is none of {', '.join(_STRUCTURES)}")
-    has_cliques, has_pairs = "cliques noise" in plan, "pairs noise" in plan
     is_joined = structure in ("rounds", "tree")
-    check(has_cliques == is_joined, f"a forest of structure {structure} has other tables than the plan")
+    check(("cliques" in paid) == is_joined, f"a forest of structure {structure} has other tables than were paid for")
     with_target = target is not None and (is_joined or structure == "target")
-    check(has_pairs == with_target, f"a forest of structure {structure} has other tables of the target than the plan")
+    is_same = ("pairs" in paid) == with_target
+    check(is_same, f"a forest of structure {structure} has other tables of the target than were paid for")
     is_slow = structure != "rounds" or card.parameters.get("quality", "high") != "fast"
     check(is_slow, "columns were chosen in rounds, which quality='fast' does not do")
 
@@ -231,7 +224,7 @@ def check_totals(release: ForestRelease) -> None:
     count, total = release.card.row_count, release.noisy_total
     if count is None:
         return
-    if release.card.plan["structure"] == "uniform" and not _classes(release):
+    if release.card.structure == "uniform" and "classes" not in release.card.stages:
         # Releases from before took the number that plans take.
         is_told = any(abs(total - number) <= 1 + 1e-6 * number for number in (count.drawn, count.expected))
         check(is_told, f"noisy_total is {total}, and the noisy count of rows gives {count.drawn}")
@@ -258,22 +251,9 @@ def slack_of_total(release: ForestRelease) -> float:
     """By how much the columns' sums may be off: nothing where the number of rows is public."""
     if release.card.n_rows is not None:
         return 0.0
-    plan = release.card.plan
-    deviations = [_number(plan.get(f"{stage} noise", 0.0)) for stage in ("one-way", "places")] + _classes(release)
+    deviations = [release.card.noise_std(stage) for stage in ("one-way", "places", "classes")]
     n_leaves = max(len(model.states) for model in release.columns.values()) if release.columns else 0
     n_regions = max(len(place.states) for place in release.places.values()) if release.places else 0
     count = release.card.row_count
     bought = 0.0 if count is None else count.noise_std
     return MOST_DEVIATIONS * (max(deviations) * math.sqrt(n_leaves + n_regions + _MORE_LEAVES) + bought) + 1.0
-
-
-def _classes(release: ForestRelease) -> list[float]:
-    """The standard deviation of the sizes of the target's classes, where they were counted by themselves."""
-    counted = [event for event in release.card.events if isinstance(event, DiscreteLaplaceCounts)]
-    classes = [event for event in counted if event.stage == "classes"]
-    return [math.sqrt(2) * event.sensitivity / float(event.epsilon) for event in classes]
-
-
-def _number(value: Any) -> float:
-    check(isinstance(value, (int, float)) and not isinstance(value, bool), f"{brief(value)} is no standard deviation")
-    return float(value)

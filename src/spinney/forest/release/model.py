@@ -482,7 +482,7 @@ class ForestRelease(Release):
         return None if self.products is None else Misfit(self, Laws(self, n_redrawn=0)).factor
 
     def _remarks(self) -> list[str]:
-        return forest_remarks(self.columns, self.schema._modelled, str(self._card.plan.get("structure")))
+        return forest_remarks(self.columns, self.schema._modelled, str(self._card.structure))
 
     def _noisy_total(self) -> int:
         return self.noisy_total

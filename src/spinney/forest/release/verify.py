@@ -26,8 +26,6 @@ from spinney.forest.release.columns import ColumnModel, Floats, even_leaves, lea
 from spinney.forest.release.conditions import Zeros, possible_states
 from spinney.forest.release.fit import refitter
 from spinney.forest.release.measured import (
-    CHOICES,
-    SCALES,
     MeasuredColumn,
     NoiseLaw,
     check_structure,
@@ -42,25 +40,15 @@ from spinney.grid.lattice import halving_axis, needs_tree
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.mechanisms import (
     LARGEST_VECTOR,
-    STAGES,
-    UNITS,
-    VARIANCE_STEP,
-    Charge,
-    ComposedRelease,
     DiscreteLaplaceCounts,
-    Event,
-    GaussianTables,
     GaussianVector,
-    Part,
     PartitionSelection,
-    Selection,
-    Selections,
     SplitDecisions,
-    TreeShapes,
-    WeightedTables,
-    vector_variance,
+    Tables,
+    Trees,
+    mechanisms_of,
 )
-from spinney.release.card import Card, bounds_of_a_column, check, near, same, spent_whole
+from spinney.release.card import Card, ContradictionError, bounds_of_a_column, check, check_variance, same, spent_whole
 from spinney.release.verify import CHANCE, TableSum, check_spread, farthest, laplace_log_moment
 from spinney.schema.rules import Derivation, clauses_of
 from spinney.schema.schema import Schema
@@ -207,13 +195,10 @@ def _check_noise(release: ForestRelease) -> None:
 def _paid(release: ForestRelease) -> Counter[tuple[str, NoiseLaw]]:
     """How many tables of each stage and law the charges paid for."""
     paid: Counter[tuple[str, NoiseLaw]] = Counter()
-    for event in release.card.events:
-        if isinstance(event, ComposedRelease):
-            for part in event.parts:
-                if isinstance(part, GaussianTables) and part.stage is not None:
-                    paid[part.stage, NoiseLaw("discrete gaussian", part.variance)] += part.times
-        elif isinstance(event, DiscreteLaplaceCounts) and event.stage is not None:
-            paid[event.stage, NoiseLaw("discrete laplace", event.epsilon / event.sensitivity)] += event.times or 0
+    unit = Unit.parse(release.card.unit)
+    for mechanism in mechanisms_of(release.card.events):
+        if isinstance(mechanism, Tables) and mechanism.stage is not None:
+            paid[mechanism.stage, NoiseLaw.of(mechanism, unit)] += mechanism.times or 0
     return paid
 
 
@@ -374,40 +359,33 @@ def _check_model(release: ForestRelease, counted: Mapping[str, float]) -> None:
 # What a forest says of its stages, tables and trees, compared with the charges on its card.
 
 
-_STAGES = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
-# Deviations and scales are rounded to three digits after the point in the plan of a forest.
-_ROUNDED = 0.000_501
-_CHOICE_ROUNDED = 0.000_000_501
-_VECTOR_ROUNDED = 1e-8  # of the number itself
+# Beyond the classes of a target, if they were counted.
+_COUNTED = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
 
 
 def verify_forest(release: ForestRelease) -> list[str]:
-    """Every stage has the noise that the plan states, and no more tables were counted than were paid for."""
-    card, plan, unit = release.card, release.card.plan, Unit.parse(release.card.unit)
-    same(plan["unit"], card.unit, "the unit")
-    times: Counter[str | None] = Counter()  # None: what claims no stage, and pays for none
+    """Charges are true in themselves, and no more tables were counted than were paid for."""
+    card, unit = release.card, Unit.parse(release.card.unit)
+    same(card.design["rule"], "forest", "the rule")
     _once(card)
-    has_charge = False
-    for event in card.events:
-        has_charge |= isinstance(event, Charge)
-        if isinstance(event, ComposedRelease):
-            for part in event.parts:
-                _part(part, plan)
-                times[part.stage] += part.times
-        elif isinstance(event, DiscreteLaplaceCounts):
-            times[event.stage] += _tables(event, card, unit)
-        elif isinstance(event, SplitDecisions):
-            times[event.stage] += _trees(event, card, unit)
-        elif isinstance(event, Selection):
-            times[event.stage] += event.times or 0
-            _choices(event.epsilon / max(event.times or 1, 1), event.stage, plan)
-    if plan["structure"] != "uniform":
+    paid = mechanisms_of(card.events)
+    again = Counter(mechanism.stage for mechanism in paid if mechanism.stage not in (None, "bounds", "values"))
+    check(max(again.values(), default=0) <= 1, "a stage was paid for more than once")
+    times: Counter[str | None] = Counter()  # None: what claims no stage, and pays for none
+    for mechanism in paid:
+        if isinstance(mechanism, DiscreteLaplaceCounts):
+            _check_counts(mechanism, card, unit)
+        elif isinstance(mechanism, SplitDecisions):
+            _check_trees(mechanism, card, unit)
+        times[mechanism.stage] += mechanism.times or 0
+    structure = card.design["structure"]
+    if structure != "uniform":
         _all_paid_for(release, times)
-    if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
+    if any(isinstance(mechanism, Tables) and mechanism.stage in _COUNTED for mechanism in paid):
         spent_whole(card)
     n_paid = times["workload"] + times["pairs"] + times["cliques"]
     check(len(release.looked_at) <= n_paid, "more tables were counted than were paid for")
-    check(has_charge or plan["structure"] in ("uniform", "independent"), "no charge pays for what was released")
+    check(bool(paid) or structure in ("uniform", "independent"), "no charge pays for what was released")
     check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
     total = release.noisy_total
     weights = {name: column.weights for name, column in release.columns.items()}
@@ -429,7 +407,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
 
 def _only_what_was_counted(release: ForestRelease) -> None:
     """Tables are of the kind that the structure counts, and what was not counted follows from the schema."""
-    structure, target = release.card.plan["structure"], release.card.parameters.get("target")
+    structure, target = release.card.structure, release.card.parameters.get("target")
     stated = set() if structure == "uniform" else set(stated_tables(release.card))
     unstated = [names for names in release.looked_at if names not in stated]
     if structure in ("uniform", "independent"):
@@ -440,10 +418,8 @@ def _only_what_was_counted(release: ForestRelease) -> None:
         check(is_with_target, "columns were counted together without the target, and the structure is target")
     check_dependence(release)
     if structure == "uniform":
-        counted = [event for event in release.card.events if isinstance(event, DiscreteLaplaceCounts)]
-        classes = [event for event in counted if event.stage == "classes"]
-        deviations = [math.sqrt(2) * event.sensitivity / float(event.epsilon) for event in classes]
-        check_uniform(release, {str(target): deviation for deviation in deviations})
+        deviation = release.card.noise_std("classes")
+        check_uniform(release, {str(target): deviation} if deviation else {})
 
 
 def stated_tables(card: Card) -> list[tuple[str, ...]]:
@@ -470,20 +446,15 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     if products is None:
         return []
     check(bool(products.pairs), "a tilt was fitted, and no sums of products were released")
-    charged = [part for event in release.card.events for part in getattr(event, "parts", ())]
-    vectors = [part for part in charged if isinstance(part, GaussianVector)]
-    vectors = [part for part in vectors if part.stage == "products"]
-    is_paid = len(vectors) == 1
-    check(is_paid, "sums of products were released, and no charge pays for them")
+    vector = release.card.stages.get("products")
+    if not isinstance(vector, GaussianVector):
+        raise ContradictionError("sums of products were released, and no charge pays for them")
     counted = set(release.counted_pairs)
     check(not counted.intersection(products.pairs), "products were summed of a pair whose table was counted")
     others = set(products.tilt.pairs).difference(products.pairs)
     check(others <= counted, "the tilt has factors of a pair that was neither counted nor summed")
     check(products.n_sums <= LARGEST_VECTOR, "more sums of products were released than a vector can have")
-    needed = vector_variance(vectors[0].mean_squared, products.sensitivity_squared(unit))
-    check(products.variance >= needed, "the sums of products have less noise than what was charged for them needs")
-    is_rounded = products.variance - needed < VARIANCE_STEP
-    check(is_rounded, "the sums of products have more noise than what was charged for them needs")
+    check_variance(products.variance, vector, products.sensitivity_squared(unit), "sums of products")
     n_sums, n_pairs = products.n_sums, len(products.pairs)
     return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 
@@ -501,30 +472,6 @@ def _prior(release: ForestRelease, n_paid: int) -> list[str]:
         return []
     n_chosen = f"{len(chosen)} {'pair' if len(chosen) == 1 else 'pairs'}"
     return [f"{n_chosen} that no table counts came from the prior, and {n_paid} private choices of them were paid for"]
-
-
-def _part(part: Part, plan: Any) -> None:
-    if isinstance(part, GaussianTables) and part.stage is not None:
-        near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
-    if isinstance(part, TreeShapes) and part.stage is not None:
-        near(float(1 / part.rate), plan[SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
-    if isinstance(part, WeightedTables) and part.stage is not None:
-        moved = Unit.parse(plan["unit"]).factor * UNITS**2
-        noise_std = math.sqrt(vector_variance(part.mean_squared, moved)) / UNITS
-        near(noise_std, plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
-    if isinstance(part, Selections):
-        _choices(part.epsilon, part.stage, plan)
-    if isinstance(part, GaussianVector) and part.stage is not None:
-        mean_squared = float(part.mean_squared)
-        stated = plan.get(f"{part.stage} mean squared")
-        near(mean_squared, stated, "the squared mean of the sums", slack=_VECTOR_ROUNDED * mean_squared)
-
-
-def _choices(epsilon: Fraction, stage: str | None, plan: Any) -> None:
-    """The epsilon of one choice is that of the plan, where the plan says it: files from before do not."""
-    stated = CHOICES.get(stage or "", CHOICES["selection"])
-    if stated in plan:
-        near(float(epsilon), plan[stated], f"the {stated}", slack=_CHOICE_ROUNDED)
 
 
 def _once(card: Card) -> None:
@@ -560,16 +507,10 @@ def _found_values(card: Card) -> list[str]:
 def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     """Every stage of the plan, every column and place, every tree and every choice has a charge."""
     card = release.card
-    for entry in card.plan:
-        stage = _stage_of(entry)
-        check(stage is None or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
     stated = stated_tables(card)
     check(times["workload"] == len(stated), "the tables of the workload were not paid for, each once")
     is_counted = all(names in release.looked_at for names in stated if len(names) > 1)
     check(is_counted, "a table of the workload was not counted")
-    for stage in ("analyses", "products", "utility"):
-        n_vectors = int(f"{stage} mean squared" in card.plan)
-        check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
     modelled = card.schema._modelled
     alone = [name for name, place in card.schema._variables.items() if place is None]
     axes = [halving_axis(name, modelled[name]) for name in alone]
@@ -584,12 +525,11 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
         "trees": max((axis.value_bits for axis in trees), default=0),
         "regions": max((place.max_levels for place in places), default=0),
     }
-    paid = [level for event in card.events for level in _levels(event)]
-    is_deep = all(level >= depths.get(stage or "trees", 0) for stage, level in paid)
+    paid = [mechanism for mechanism in mechanisms_of(card.events) if isinstance(mechanism, Trees)]
+    is_deep = all(tree.levels >= depths.get(tree.stage or "trees", 0) for tree in paid)
     check(is_deep, "fewer levels of the trees were paid for than their columns have")
     # Releases from before there were rulers have no spikes.
-    has_spikes = "spikes noise" in card.plan
-    is_paid = not has_spikes or times["spikes"] >= len(trees)
+    is_paid = "spikes" not in card.stages or times["spikes"] >= len(trees)
     check(is_paid, "fewer tables of spikes were paid for than columns have a tree")
     # A rule joins its columns without a choice, those of derivations aside.
     n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules if not isinstance(rule, Derivation))
@@ -597,46 +537,24 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 
 
-def _stage_of(entry: str) -> str | None:
-    """The stage whose noise an entry of a plan states; None where it states none."""
-    by_entry = {name: stage for stage, name in (SCALES | CHOICES).items()}
-    known = [stage for stage in STAGES if entry in (f"{stage} noise", f"{stage} mean squared")]
-    return known[0] if known else by_entry.get(entry)
-
-
-def _levels(event: Event) -> list[tuple[str | None, int]]:
-    """The levels of trees that a charge paid for, with their stages."""
-    if isinstance(event, ComposedRelease):
-        return [(part.stage, part.levels) for part in event.parts if isinstance(part, TreeShapes)]
-    return [(event.stage, event.levels)] if isinstance(event, SplitDecisions) else []
-
-
-def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
-    """How many tables a pure charge paid for: of a stage of the plan, of the target's classes or of bounds."""
+def _check_counts(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> None:
+    """A pure charge pays for tables of a stage, for the target's classes or for bounds."""
     stage, times = event.stage, event.times or 0
     if stage is None:
-        return 0
+        return
     same(event.sensitivity, times * unit.factor, f"the sensitivity of {times} tables of {stage}")
-    if stage in _STAGES:
-        deviation = math.sqrt(2) * event.sensitivity / float(event.epsilon)
-        near(deviation, card.plan[f"{stage} noise"], f"the noise of {stage}", slack=_ROUNDED)
-    elif stage == "rows":  # which all kinds of releases have: `release.verification`
-        return 0
-    elif stage == "classes":
+    if stage == "classes":
         check(event.column in (None, card.parameters.get("target")), "classes were counted of another than the target")
-    else:
+    elif stage not in (*_COUNTED, "rows"):  # which all kinds of releases have: `release.verify`
         bounds_of_a_column(event, card)
-    return times
 
 
-def _trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
+def _check_trees(event: SplitDecisions, card: Card, unit: Unit) -> None:
     """The trees of a pure forest share one charge, those of its places another, which says how many they are."""
     n_trees = event.times or 0
-    check(event.stage in SCALES, "the decisions of a forest are not said to be those of its column trees")
+    check(event.stage in ("trees", "regions"), "the decisions of a forest are not said to be those of its column trees")
     check(1 <= n_trees <= len(card.schema), f"{n_trees} trees were paid for, of {len(card.schema)} columns")
     check(event.decay in (None, decay_for(event.rate)), "the decay of the decisions is not the one for their rate")
-    near(float(1 / event.rate), card.plan[SCALES[str(event.stage)]], "the noise of decisions", slack=_ROUNDED)
     each = event.epsilon / n_trees
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
     check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")
-    return n_trees

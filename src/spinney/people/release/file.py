@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +43,8 @@ from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.mechanisms import (
     LARGEST_VECTOR,
     UNITS,
-    VARIANCE_STEP,
-    Part,
     TreeShapes,
     WeightedTables,
-    units_variance,
 )
 from spinney.release.card import MOST_ROWS, ROW_TABLES, Card, check
 from spinney.release.file import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
@@ -74,14 +71,11 @@ _MOST_DEVIATIONS = 9.0
 _EMPTIED = 4.0
 
 
-def check_stages(release: PeopleRelease, parts: Iterable[Part]) -> None:
+def check_stages(release: PeopleRelease) -> None:
     """Raise a ContradictionError where trees, columns, alikeness, choices or tables of rows were not paid for."""
-    times: Counter[str | None] = Counter()
-    levels = math.inf
-    for part in parts:
-        times[part.stage] += part.times
-        if isinstance(part, TreeShapes) and part.stage == "row trees":
-            levels = min(levels, part.levels)
+    paid = release.card.stages
+    times = Counter({stage: mechanism.times or 0 for stage, mechanism in paid.items()})
+    levels = row_trees.levels if isinstance(row_trees := paid.get("row trees"), TreeShapes) else math.inf
     axes = [axis for rows in release.rows for axis in column_axes(rows.schema).values()]
     trees = [axis.max_levels for axis in axes if axis.ruler is not None]
     check(times["row trees"] >= len(trees), "fewer trees of rows were paid for than columns have one")
@@ -104,10 +98,10 @@ def check_row_totals(release: PeopleRelease) -> None:
         for name, column in rows.columns.items():
             is_total = abs(float(column.weights.sum()) - units) <= 1 + 1e-6 * units
             check(is_total, f"the leaves of {name!r} do not add up to the total of {what}")
-        noise_std = _noise(release, "row one-way") * math.sqrt(_fewest_counts(rows))
+        noise_std = release.card.noise_std("row one-way") * math.sqrt(_fewest_counts(rows))
         for table in rows.tables:
             counted = float(table.noisy.sum(dtype=np.float64)) / UNITS
-            of_table = _noise(release, "row tables") * math.sqrt(len(table.noisy))
+            of_table = release.card.noise_std("row tables") * math.sqrt(len(table.noisy))
             slack = _MOST_DEVIATIONS * math.hypot(noise_std, of_table) + 1
             check(abs(counted - rows.total) <= slack, f"a table of {what} counts other rows than their total says")
         fewest, most = _persons_with_rows(release, rows)
@@ -124,11 +118,6 @@ def _n_chosen(release: PeopleRelease, rows: ReleasedRows) -> int:
     count = variables.index(count_name(rows.shape.name))
     first = {clique for clique, _ in first_cliques(rows.layout, rows.field.role, count, found)}
     return sum(table.clique not in first for table in rows.tables)
-
-
-def _noise(release: PeopleRelease, stage: str) -> float:
-    """The standard deviation on one number of a stage, in persons; compared with the charges elsewhere."""
-    return float(release.card.plan[f"{stage} noise"])
 
 
 def _fewest_counts(rows: ReleasedRows) -> int:
@@ -150,7 +139,7 @@ def _persons_with_rows(release: PeopleRelease, rows: ReleasedRows) -> tuple[floa
     if release.shape.persons is not None:  # position 0 is that of no rows
         fewest = float(count.weights[count.low >= 1].sum())
         most = float(count.weights[count.low + count.length > 1].sum())
-    noise_std = float(release.card.plan.get("one-way noise", 0.0))
+    noise_std = release.card.noise_std("one-way")
     n_leaves = len(count.low)
     slack = slack_of_total(persons)
     if release.shape.persons is not None:
@@ -375,12 +364,11 @@ def verify_people(release: PeopleRelease) -> list[str]:
     stated = release.persons.schema
     is_same = all(name in stated and stated[name] == column for name, column in persons.items())
     check(is_same, "the persons have other columns than the tables")
-    parts = [part for event in release.card.events for part in getattr(event, "parts", ())]
-    weighted = {part.stage: part for part in parts if isinstance(part, WeightedTables)}
-    paid = weighted["row tables"].times if "row tables" in weighted else 0
+    row_tables = release.card.stages.get("row tables")
+    paid = 0 if row_tables is None else row_tables.times or 0
     n_tables = sum(len(rows.tables) for rows in release.rows)
     forest = verify_forest(release.persons)
-    check_stages(release, parts)
+    check_stages(release)
     check_row_totals(release)
     for rows in release.rows:
         measured = {table.clique for table in rows.tables}
@@ -391,8 +379,8 @@ def verify_people(release: PeopleRelease) -> list[str]:
             check(alone or clique in measured, "a field has a table that was not measured")
         check_masks(rows.field.masks, rows.shape, rows.schema, rows.columns, place=rows.layout.place)
     if release.row_variance is not None:
-        needed = units_variance(weighted["row tables"].mean_squared, Unit.parse(release.card.unit)) if paid else None
-        is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
+        unit = Unit.parse(release.card.unit)
+        is_paid = isinstance(row_tables, WeightedTables) and release.row_variance == row_tables.scale(unit)
         check(is_paid, "the tables of rows have other noise than was paid for")
     were = "table of rows was" if n_tables == 1 else "tables of rows were"
     counted = f"{n_tables} {were} measured, {paid} paid for, each with the noise of one row a person"
@@ -401,11 +389,9 @@ def verify_people(release: PeopleRelease) -> list[str]:
 
 def check_spread_of_rows(release: PeopleRelease) -> list[str]:
     """Tables of the rows of one table count about the same units, and differ by noise, or by more."""
-    parts = [part for event in release.card.events for part in getattr(event, "parts", ())]
-    paid = [part for part in parts if isinstance(part, WeightedTables) and part.stage == "row tables"]
     checks = []
-    for rows in release.rows if paid else ():
-        variance = float(units_variance(paid[0].mean_squared, Unit.parse(release.card.unit)))
+    for rows in release.rows:
+        variance = (release.card.noise_std("row tables") * UNITS) ** 2
         sums = [TableSum(float(t.noisy.sum(dtype=np.float64)), len(t.noisy) * variance) for t in rows.tables]
         checks += check_spread(sums, None, f"tables of rows{f' of {rows.shape.name!r}' if rows.shape.name else ''}")
     return checks

@@ -34,7 +34,6 @@ from spinney.privacy.accounts.rules import (
 from spinney.privacy.accounts.shared import SharedLedger, store_at
 from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import check_parts
 from spinney.privacy.mechanisms import (
     LARGEST_TIMES,
     Charge,
@@ -270,6 +269,8 @@ def _faults_of_charges(state: State, remarks: list[str]) -> list[str]:
 
 
 def _check_charge(entry: Entry, events: tuple[Event, ...]) -> None:
+    from spinney.privacy.composition import check_parts
+
     amounts = Fraction(entry.fields["epsilon"]), Fraction(entry.fields["delta"])
     if amounts != (total_epsilon(events), total_delta(events)) or not all(isinstance(e, Charge) for e in events):
         raise FileError("it does not cost what its events cost")

@@ -55,7 +55,7 @@ def test_what_takes_too_long_is_not_worked_out_and_says_so(tmp_path, monkeypatch
     with pytest.raises(BudgetError, match="times the work that composing may take"):
         ledger.charge(crafted(1))
     assert ledger.spent == 0
-    monkeypatch.setattr("spinney.privacy.ledger.check_parts", lambda *_: None)  # as one who writes the file would
+    monkeypatch.setattr("spinney.privacy.composition.check_parts", lambda *_: None)  # as one who writes the file would
     ledger.charge(crafted(1))
     ledger.charge(crafted(2))
     monkeypatch.undo()
