@@ -471,3 +471,28 @@ def test_a_range_that_leaves_out_the_first_value_of_a_leaf_has_room_for_a_pile_t
             held += int(answer.low <= (limit > value).sum() <= answer.high)
             asked += 1
     assert held >= 0.9 * asked
+
+
+def test_heaps_may_belong_to_one_value_of_another_column() -> None:
+    """One of two meters rounds to tenths, and a range that ends just before a tenth parts its rows from the other's."""
+    hits = []
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 4])
+        meter = rng.choice(["coarse", "fine"], 20_000)
+        exact = np.round(rng.gamma(2.0, 1.2, 20_000), 2)
+        length = np.where(meter == "coarse", np.round(exact, 1), exact).clip(0, 100)
+        rows = pl.DataFrame({"length": length, "meter": meter, "noise": rng.normal(0, 1, 20_000).clip(-5, 5)})
+        schema = sp.Schema(
+            {
+                "length": sp.Real(0, 100, multiple_of="0.01"),
+                "meter": sp.Category(["coarse", "fine"]),
+                "noise": sp.Real(-5, 5),
+            }
+        )
+        model = sp.ForestSynthesizer("2", "1e-6", quality="fast")
+        release = model.fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        for low, high in ((0.5, 0.99), (1.0, 1.99), (2.0, 2.99)):
+            answer = release.count({"length": (low, high), "meter": "fine"}, statement="calibrated")
+            truth = int(((length >= low) & (length <= high) & (meter == "fine")).sum())
+            hits.append(answer.low <= truth <= answer.high)
+    assert np.mean(hits) >= 0.85

@@ -56,6 +56,10 @@ INSIDE = 0.5
 # Where in a state a mean jumps, if it does, is not known: the error of a jump at the worst place, and half as much for
 # what neighbours do not show of its height, is two deviations.
 AT_ONCE = 0.75
+# The squared correlation of being at a heap, inside a state, with what another column is.
+HEAPED = 0.5
+# A leaf is a heap by what it has beyond so many times the usual density of its state, of more leaves than these.
+_HEAP, _FEW_LEAVES = 3.0, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +206,33 @@ def resolution(laws: Laws, influence: Influence, variables: tuple[int, ...]) -> 
         # A condition cuts two of them, each its own way; all that changes around a state may change at one place in it.
         changed = share * inside * _change_around(centre, laws.leaves[variable])
         found += float(np.maximum(INSIDE * dependence * reach**2, (AT_ONCE * changed) ** 2).sum())
+        spread = np.sqrt(np.maximum(around - centre**2, 0.0))
+        found += HEAPED * float((share * spread * _heaps_apart(factor, laws.leaves[variable])).sum()) ** 2
+    return found
+
+
+def _heaps_apart(factor: Factor, leaves: Leaves) -> Floats:
+    """By state, the standard deviation of being in a part that is told by being at a heap: one of a few values.
+
+    Some rows of a state have round values and others have not, which one meter rounds and another does not. Where a
+    condition parts the heaps of a state from its other rows, it parts the rows of the meters.
+    """
+    if not isinstance(leaves, ColumnModel) or not _is_ordered(leaves):
+        return np.zeros(leaves.n_states)
+    present = ~leaves.is_null
+    low, weights, states = leaves.low[present], leaves.weights[present], leaves.states[present]
+    inside = np.asarray(factor.leaf_mean())[present]
+    width = np.diff(low, append=low[-1] + max(float(leaves.length[present][-1]), 0.0))
+    found = np.zeros(leaves.n_states)
+    for state in np.flatnonzero(np.bincount(states, minlength=leaves.n_states) > _FEW_LEAVES):
+        here = states == state
+        rows = weights[here]
+        n_rows, density = float(rows.sum()), np.divide(rows, width[here], out=np.zeros_like(rows), where=width[here] > 0)
+        heaped = np.maximum(rows - _HEAP * float(np.median(density)) * width[here], 0.0)
+        part = float(heaped.sum()) / max(n_rows, _NO_ROWS)
+        if 0 < part < 1:
+            together = float((inside[here] @ (heaped - part * rows))) / n_rows
+            found[state] = abs(together) / math.sqrt(part * (1 - part))
     return found
 
 

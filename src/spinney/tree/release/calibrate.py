@@ -37,7 +37,7 @@ from spinney.tree.release.geometry import (
     to_values,
 )
 from spinney.tree.release.regions import Floats, Leaves, Region, at_or_below, joined, raw_ends
-from spinney.tree.release.scatter import Scatter, scatter_of
+from spinney.tree.release.scatter import MANY_COLUMNS, Scatter, scatter_of
 
 # --------------------------------------------------------------------------------------------------------------- shares
 # Shares of leaves in a region by the fitted density: along every axis, and where the region's faces cut it.
@@ -89,6 +89,7 @@ class AxisShares(NamedTuple):
 
     share: Floats  # (n_leaves,)
     below: Floats  # (n_leaves, n_faces)
+    faces: Floats  # (2, n_faces): the ends, for leaves as they are and for those further up
 
 
 def axis_shares(density: LeafDensity, index: int, ends: Ends) -> AxisShares:
@@ -105,7 +106,7 @@ def axis_shares(density: LeafDensity, index: int, ends: Ends) -> AxisShares:
     n = ends.low.shape[1]
     null = boxes.null_share[:, index]
     present = (below[:, n:] - below[:, :n]).clip(0, 1).sum(axis=1).clip(0, 1)
-    return AxisShares((1 - null) * present + null * ends.has_null, below)
+    return AxisShares((1 - null) * present + null * ends.has_null, below, faces)
 
 
 @compiled
@@ -152,6 +153,13 @@ _NEAR = 1e-9
 _AT_THE_EDGE = 1e-4
 # Where rows scatter more than this along an axis they lie in piles, and the interval reaches over a whole leaf.
 _UNEVEN, _PILED = 0.03, 0.35
+# Where a density rises or falls by a factor of exp(g) from one leaf to the next, rows of all leaves along the face lie
+# on one side of what the density says, as at a coast: so much, in units of p (1 - p), times g squared over `_STEEP`.
+_COAST, _STEEP = 0.02, 16.0
+# Where so few rows lie beyond an end of a range that is open at the other, what leaves scatter by themselves elsewhere
+# they may have in common. So they do, and this much more, where leaves are wide and hold a limit at which values were
+# cut off.
+_OUTER, _LIMIT = 0.1, 0.2
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
 # Halves of parents show how many rows lie on a side, given the mean of all; where they lie there is told by nothing.
@@ -163,6 +171,9 @@ _NEARLY_ALL = 1 - 1e-12
 # A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
 # than the second part of the rows there.
 _MOSTLY, _FINE = 0.5, 0.1
+# Of a range that ends where its column does: a limit at which values were cut off, somewhere in the last leaf, is a
+# point mass that the density does not know.
+_FINE_TAIL = 0.3
 # So is one with conditions on so many columns.
 _MANY_CUTS = 5
 # Leaves of fewer columns than this are narrow in each of them, and only what is cut along two is finer than leaves.
@@ -229,7 +240,8 @@ class Calibrator:
         rate = float(moments.rate) * moments.quantum
         n = leaves.is_measured.sum(axis=1) + 1
         self._at_faces = _FEW_FACES if moments.lattice.n_axes < _FEW_COLUMNS else 1.0
-        self.scatter: Scatter = scatter_of(moments, leaves, (n + 1) * (n + 2) / (3 * rate**2))
+        self._variance = (n + 1) * (n + 2) / (3 * rate**2)
+        self.scatter: Scatter = scatter_of(moments, leaves, self._variance)
 
     # ------------------------------------------------------------------------------------------------ answers
 
@@ -325,7 +337,13 @@ class Calibrator:
         if inside <= _MOSTLY * float(rows.sum()):
             return False
         # Columns are independent inside a leaf by the density; cut along many, it may hold far more than their product.
-        return inside < _FINE * float(part.weights[is_cut].sum()) or len(part.along) >= _MANY_CUTS
+        least = _FINE_TAIL if any(self._is_tail(axis, values) for axis, values in region.items()) else _FINE
+        return inside < least * float(part.weights[is_cut].sum()) or len(part.along) >= _MANY_CUTS
+
+    def _is_tail(self, axis: int, values: ValueSet) -> bool:
+        """Whether values are a range up to one end of a column."""
+        least, largest = universe(self._schema[self._moments.lattice.axes[axis].name])
+        return any((low <= least) != (high >= largest) for low, high in values.ranges)
 
     def tail(self, axis: int, value: float, at: float, region: Region) -> Region:
         """The rows of a region on that side of a quantile where there are fewer."""
@@ -351,6 +369,8 @@ class Calibrator:
     def _faces(self, part: Part, jumps: dict[int, Floats | float]) -> float:
         """Variance of a sum over rows because they do not lie as the density has them, face by face."""
         variance = 0.0
+        total = float(part.weights.sum())
+        is_outer = min(part.rows, total - part.rows) < _OUTER * total
         for axis, jump in jumps.items():
             found = part.along[axis]
             by_others = part.without(axis)
@@ -360,16 +380,42 @@ class Calibrator:
             is_dense = not self._is_stepped(axis)
             together = []
             scatter = float(self.scatter.together[axis])
+            held = found.below[part.weights > 0]
+            if is_outer and (held[:, 0] <= 0).all() != (held[:, -1] >= 1).all():
+                is_wide = self._moments.lattice.n_axes >= _FEW_COLUMNS
+                scatter += float(self.scatter.alone[axis]) + _LIMIT * is_wide
             whole = max(_PILED / scatter, 1.0) if scatter > _UNEVEN else 1.0
-            for f in found.below.T:
+            for f, steep in zip(found.below.T, self._steepness(part, axis), strict=True):
                 is_edge = is_dense & (f > 0) & ((f < _AT_THE_EDGE) | ((f > 1 - _AT_THE_EDGE) & (f < 1)))
                 spread = np.where(is_edge, whole, f * (1 - f))
                 g = others * np.sqrt(spread)
-                together.append(float(g.sum()))
+                together.append(math.sqrt(scatter + _COAST * steep) * float(g.sum()))
                 variance += self.scatter.alone[axis] * float((g * corner) @ g)
             # Piles are left out, or counted in, at both ends of a range alike.
-            variance += scatter * sum(together) ** 2
+            variance += sum(together) ** 2
         return variance
+
+    def _steepness(self, part: Part, axis: int) -> Floats:
+        """Of each face along an axis, how much the density changes across the leaves that it cuts, from 0 to 1.
+
+        It is told by the rows of two slabs as wide as such leaves, one below them and one above, of the whole table:
+        where all leaves along a face begin at one coast, their neighbours do.
+        """
+        found = part.along[axis]
+        steep = np.zeros(found.below.shape[1])
+        if self._moments.lattice.n_axes >= MANY_COLUMNS:
+            return steep
+        weights = part.weights * part.without(axis)
+        is_cut = (found.below > 0) & (found.below < 1)
+        for face in np.flatnonzero((weights @ is_cut) > 0):
+            cut = is_cut[:, face]
+            length = float(weights[cut] @ self.density.boxes.length[cut, axis]) / float(weights[cut].sum())
+            at = found.faces[:, [face]] + length * np.array([-1.5, -0.5, 0.5, 1.5])
+            below = weights @ axis_shares(self.density, axis, Ends(at[:, :2], at[:, 2:], has_null=False)).below
+            floor = math.sqrt(float(self._variance[cut].sum()))
+            change = math.log((below[3] - below[2] + floor) / (below[1] - below[0] + floor))
+            steep[face] = min(change**2 / _STEEP, 1.0)
+        return steep
 
     def _bent(self, part: Part, axis: int, inside: Floats) -> float:
         """Variance of a sum of values where they are not linear in what was measured: leaves of several pieces."""

@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 _STANDS_OUT = 3.0
 # Fewer nodes than this tell nothing of an axis by itself.
 _FEW_NODES = 20
-_MANY_COLUMNS = 4
+MANY_COLUMNS = 4
 # What is assumed where nothing tells.
 _ASSUMED = 0.1
 
@@ -178,7 +178,7 @@ def _scatter(
         return np.asarray(np.bincount(axis_of_group, whole, n_axes), dtype=np.float64)
 
     # In many columns leaves are wide, and what planes have in common shows in all nodes alike.
-    root = np.sqrt(likeness) if n_axes < _MANY_COLUMNS else np.ones_like(likeness)
+    root = np.sqrt(likeness) if n_axes < MANY_COLUMNS else np.ones_like(likeness)
     together = _ratio(paired(root * d), paired(root * unit), few)
     together = np.maximum(together, max(float(paired(root * d).sum()) / max(float(paired(root * unit).sum()), 1e-9), 0))
     whole = _ratio(by_axis(d**2 - v), by_axis(unit**2), few)
