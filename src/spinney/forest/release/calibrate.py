@@ -227,11 +227,14 @@ def _heaps_apart(factor: Factor, leaves: Leaves) -> Floats:
     for state in np.flatnonzero(np.bincount(states, minlength=leaves.n_states) > _FEW_LEAVES):
         here = states == state
         rows = weights[here]
-        n_rows, density = float(rows.sum()), np.divide(rows, width[here], out=np.zeros_like(rows), where=width[here] > 0)
+        n_rows, density = (
+            float(rows.sum()),
+            np.divide(rows, width[here], out=np.zeros_like(rows), where=width[here] > 0),
+        )
         heaped = np.maximum(rows - _HEAP * float(np.median(density)) * width[here], 0.0)
         part = float(heaped.sum()) / max(n_rows, _NO_ROWS)
         if 0 < part < 1:
-            together = float((inside[here] @ (heaped - part * rows))) / n_rows
+            together = float(inside[here] @ (heaped - part * rows)) / n_rows
             found[state] = abs(together) / math.sqrt(part * (1 - part))
     return found
 
