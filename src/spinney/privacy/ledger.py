@@ -1,6 +1,5 @@
 """The ledger: what was charged for what, before noise meets a count.
 
-    notebook view    what is spent of which limit, and the events
     budget limits    whether a charge fits: the one place where amounts meet limits
     locks            threads look at accounts and change them one at a time
     ledger           charges, events that void a guarantee, and what came of them
@@ -127,7 +126,7 @@ def _remedy(asked: Unit, kept: Unit) -> str:
     ours, others = sides if asked.is_person else sides[::-1]
     return (
         f": this charge protects {ours} and the ledger {others}; keep a ledger of its own for it, such as "
-        f"sp.Ledger(limit=2, delta='1e-6', unit={asked.value!r}) or `spinney ledger FILE --limit 2 --delta 1e-6 "
+        f"sp.Ledger(limit=2, delta='1e-6', unit={asked.value!r}) or `spinney ledger create FILE --limit 2 --delta 1e-6 "
         f"--unit {asked.value}`"
     )
 
@@ -380,6 +379,9 @@ class Ledger(Documented):
 
     def charge(self, *charges: Charge) -> None:
         """Record charges, all or none: where together they would exceed the limit, raise and record nothing.
+
+        This is where budget is spent. A ledger in a database records them in one transaction of its own, which
+        checks its limit there.
 
         Args:
             *charges: what is to be paid for, such as `DiscreteLaplaceCounts`.

@@ -69,7 +69,7 @@ _FEW = 0.05
 # A question about less than this part of a leaf, and nothing else, may be about all of its rows, or none.
 _PART_OF_LEAF = 0.25
 # Leaves of up to so many days may have all of their rows on one of them; a day in microseconds.
-_WEEKS, _DAY = 14, 86_400_000_000.0
+_LONGEST_DAYS, _DAY_MICROSECONDS = 14, 86_400_000_000.0
 # Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
 _HIDDEN = 5.0
 # The part of what an interval may miss that goes to certified counts of its conditions, to which it is cut.
@@ -230,8 +230,8 @@ class ForestAnswers(Answering[_Asked]):
             return None
         parts, given, counted = asked
         of_rows = question.kind in ("count", "proportion")
-        is_asked = question.statement == "certified" or (of_rows and self._is_inside(parts, counted))
-        found = self._bounds(question if given else replace(question, given={}), counted, level, is_asked=is_asked)
+        is_wanted = question.statement == "certified" or (of_rows and self._is_inside(parts, counted))
+        found = self._bounds(question if given else replace(question, given={}), counted, level, is_wanted=is_wanted)
         if found is None:
             return None
         if found.is_cut and of_rows:
@@ -239,11 +239,11 @@ class ForestAnswers(Answering[_Asked]):
         why = f"{self._certified_words}{CUT if found.is_cut else ''}"
         return question.answered(found.estimate, found.ends, "certified", why)
 
-    def _bounds(self, question: Question, counted: Counted | None, level: float, *, is_asked: bool) -> Between | None:
+    def _bounds(self, question: Question, counted: Counted | None, level: float, *, is_wanted: bool) -> Between | None:
         """A certified interval, where there is one; unasked, where geometry says that it is worth having."""
-        if counted is None or (not is_asked and question.kind not in ("count", "proportion")):
+        if counted is None or (not is_wanted and question.kind not in ("count", "proportion")):
             return None
-        if question.given and not is_asked:
+        if question.given and not is_wanted:
             return None
         parts = self._parts_counted(question, counted)
         if question.kind == "mean":
@@ -255,7 +255,7 @@ class ForestAnswers(Answering[_Asked]):
             given = self._parts_counted(replace(question, where={}, column=None), counted) if question.given else {}
             given = {variable: part for variable, part in given.items() if variable in parts}
             return certified_ratio(counted, parts, given, level)
-        if not is_asked and not self._is_worth_it(counted, parts):
+        if not is_wanted and not self._is_worth_it(counted, parts):
             return None
         found = certified_count(counted, parts, level)
         if question.kind == "count":
@@ -277,12 +277,12 @@ class ForestAnswers(Answering[_Asked]):
         if counted.is_cut(parts):
             return False
         n_inside = float(counted.bounds(parts)[0].sum())
-        free = 1.0 if counted.total is None else 1 - n_inside / counted.n_boxes
+        share_outside = 1.0 if counted.total is None else 1 - n_inside / counted.n_boxes
         share = 0.5
         if not counted.by_leaf:
             weights = [(part.leaves.weights, part.share) for part in parts.values()]
             share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
-        noise = counted.noise.std * math.sqrt(n_inside * free)
+        noise = counted.noise.std * math.sqrt(n_inside * share_outside)
         return noise <= _WIDEST * math.sqrt(max((self._release.card.planned_rows or 0) * share * (1 - share), 1.0))
 
     def _is_inside(self, parts: Mapping[int, Part], counted: Counted | None) -> bool:
@@ -400,7 +400,7 @@ class ForestAnswers(Answering[_Asked]):
         column = self._column_of(parts)
         if column is not None:
             rows = self.laws.total * np.maximum(part.share * rows_by_leaf(self.laws, parts, variable), 0.0)
-            is_loose = self._stands_alone(variable, part)
+            is_loose = self._may_hold_one_value(variable, part)
             below, above = added_to_mean(part, column, rows, found.estimate, reach, level, is_loose=is_loose)
             if part.at_edge is not None:  # rows of a leaf may all have the one value that the condition leaves out
                 left_out = np.where(part.at_edge > 0, rows, 0.0) @ (values.mean - found.estimate)
@@ -430,7 +430,7 @@ class ForestAnswers(Answering[_Asked]):
         above = self._room(rows, reach, parts, level)
         for variable, part in parts.items():
             is_cut = part.touches & ~part.is_whole
-            is_loose = self._stands_alone(variable, part) & is_cut
+            is_loose = self._may_hold_one_value(variable, part) & is_cut
             if is_cut.sum() == part.touches.sum() == 1 and part.share[is_cut] < _PART_OF_LEAF:
                 is_loose = is_cut  # one of many values may be all that a leaf holds
             if is_loose.any():
@@ -459,12 +459,14 @@ class ForestAnswers(Answering[_Asked]):
             return low, high
         total = math.inf if self._release.card.n_rows is None else float(self._release.card.n_rows)
         each = 1 - (1 - level) * _MISSED_BY_MARGINALS / (len(parts) + len(given))
-        fewest, most = _all_at_once([self._alone(question, variable, each) for variable in parts], total)
+        fewest, most = _all_at_once([self._certified_alone(question, variable, each) for variable in parts], total)
         if question.kind == "proportion":
             least, largest = total, total
             if given:
                 below = replace(question, where={})
-                least, largest = _all_at_once([self._alone(below, variable, each) for variable in given], total)
+                least, largest = _all_at_once(
+                    [self._certified_alone(below, variable, each) for variable in given], total
+                )
             if not 1 <= least < math.inf:
                 return low, high
             fewest, most = fewest / largest, most / least
@@ -477,13 +479,13 @@ class ForestAnswers(Answering[_Asked]):
         low, estimate, high = ends
         if question.of != "table" or counted is None or not counted.by_leaf:
             return low, high
-        known = self._bounds(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_asked=True)
+        known = self._bounds(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_wanted=True)
         if known is None:
             return low, high
         nearer = min(max(low, known.low), estimate), max(min(high, known.high), estimate)
         return nearer if nearer[0] < nearer[1] else (low, high)
 
-    def _alone(self, question: Question, variable: int, level: float) -> tuple[float, float] | None:
+    def _certified_alone(self, question: Question, variable: int, level: float) -> tuple[float, float] | None:
         """How many rows meet what is asked of one variable, for certain; None where it was not counted by itself."""
         counted = self.counted((variable,))
         if counted is None:
@@ -494,15 +496,15 @@ class ForestAnswers(Answering[_Asked]):
         found = certified_count(counted, {variable: part}, level)
         return found.low, found.high
 
-    def _stands_alone(self, variable: int, part: Part) -> Flags:
+    def _may_hold_one_value(self, variable: int, part: Part) -> Flags:
         """The leaves of a variable whose rows may all have one value: a code, or a day of the week."""
         if not isinstance(part.leaves, ColumnModel):
             return np.zeros(len(part.share), dtype=np.bool_)
         column = self._release.schema._as_drawn[self._release.variables[variable]]
         found = stands_alone(part.leaves, column)
         if isinstance(column, Date | Datetime):
-            day = 1.0 if isinstance(column, Date) else _DAY
-            found = found | (part.leaves.length <= _WEEKS * day)
+            day = 1.0 if isinstance(column, Date) else _DAY_MICROSECONDS
+            found = found | (part.leaves.length <= _LONGEST_DAYS * day)
         return found
 
     def _room(self, rows: float, reach: float, parts: Mapping[int, Part], level: float) -> float:
@@ -531,8 +533,8 @@ def ratio_of(question: Question, parts: Mapping[int, Part], given: Mapping[int, 
     """A question as a ratio of means of products."""
     every: Factors = {variable: Factor(replace(part, values=None)) for variable, part in parts.items()}
     if question.kind == "mean":
-        valued = {variable: Factor(part, shift=0.0) for variable, part in parts.items() if part.values is not None}
-        return Ratio({**every, **valued}, every)
+        with_values = {variable: Factor(part, shift=0.0) for variable, part in parts.items() if part.values is not None}
+        return Ratio({**every, **with_values}, every)
     return Ratio(every, {variable: Factor(part) for variable, part in given.items()})
 
 

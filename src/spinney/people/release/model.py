@@ -123,9 +123,9 @@ class AskingPersons(Release):
             if name not in self.askable:
                 check_column(name, Schema({known: self.asked_schema[known] for known in self.askable}), argument)
 
-    def _one(self, question: Question) -> Answer:
+    def _answer_one(self, question: Question) -> Answer:
         self._refuse_asked(question)
-        return super()._one(question)
+        return super()._answer_one(question)
 
     def _by(self, question: Question, by: Any, *, simultaneous: bool) -> Answers:
         self._refuse_asked(question)

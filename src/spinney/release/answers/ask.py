@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # the arguments, make `Question`s of them and label the answers; a kind of release answers by `_answer`.
 
 
-_NO_ROWS: Mapping[str, Any] = {}
+_ALL_ROWS: Mapping[str, Any] = {}
 
 
 class Asking(ABC):
@@ -77,15 +77,15 @@ class Asking(ABC):
             level: the probability that the interval holds with.
             of: "table", or "population" where the rows are a sample of one: the interval then holds for the expected
                 number of rows in a sample of this size.
-            statement: "certified" or "calibrated"; "auto" gives the certified interval where it is less than twice as
-                wide.
+            statement: "certified" or "calibrated"; "auto" gives the certified interval where, by the geometry of what
+                was counted, it can be expected to be less than twice as wide.
             force: whether an interval is given where the release does not support one.
 
         Raises:
             ParameterError: a column or an option is unknown, a condition is empty or can never hold, or this release
                 cannot answer as asked.
         """
-        return self._one(Question("count", **_options(where, level, of, statement, force)))
+        return self._answer_one(Question("count", **_options(where, level, of, statement, force)))
 
     def proportion(
         self,
@@ -110,10 +110,10 @@ class Asking(ABC):
         Raises:
             ParameterError: as in `count`.
         """
-        question = Question("proportion", given=given or _NO_ROWS, **_options(where, level, of, statement, force))
+        question = Question("proportion", given=given or _ALL_ROWS, **_options(where, level, of, statement, force))
         if not question.where:
             raise ParameterError("where: a proportion needs a condition: proportion({'column': value})")
-        return self._one(question)
+        return self._answer_one(question)
 
     def mean(
         self,
@@ -143,7 +143,7 @@ class Asking(ABC):
             ParameterError: as in `count`, or the column has no mean.
         """
         question = Question("mean", column=column, **_options(where, level, of, statement, force))
-        return self._one(question) if by is None else self._by(question, by, simultaneous=simultaneous)
+        return self._answer_one(question) if by is None else self._by(question, by, simultaneous=simultaneous)
 
     def quantile(
         self,
@@ -175,7 +175,7 @@ class Asking(ABC):
             ParameterError: as in `count`, or the column has no order.
         """
         question = Question("quantile", column=column, at=at, **_options(where, level, of, statement, force))
-        return self._one(question) if by is None else self._by(question, by, simultaneous=simultaneous)
+        return self._answer_one(question) if by is None else self._by(question, by, simultaneous=simultaneous)
 
     def table(
         self,
@@ -291,7 +291,7 @@ class Asking(ABC):
 
     # -------------------------------------------------------------------------------------------------- inside
 
-    def _one(self, question: Question) -> Answer:
+    def _answer_one(self, question: Question) -> Answer:
         return self._answer([checked(question, self.asked_schema)])[0]
 
     def _by(self, question: Question, by: Any, *, simultaneous: bool) -> Answers:
@@ -309,7 +309,7 @@ class Asking(ABC):
 def _options(where: Any, level: Any, of: Any, statement: Any, force: Any) -> dict[str, Any]:
     """What all questions take; conditions that are left out are none."""
     return {
-        "where": _NO_ROWS if where is None else where,
+        "where": _ALL_ROWS if where is None else where,
         "level": level,
         "of": of,
         "statement": statement,
@@ -339,14 +339,14 @@ class Answering(ABC, Generic[AskedT]):
     def answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
         """Answers in the order of the questions; with `simultaneous`, all intervals hold at once."""
         if not simultaneous or len(questions) < 2:
-            return [self._one(question, question.level) for question in questions]
+            return [self._strongest(question, question.level) for question in questions]
         found = self._certified_at_once(questions)
         if found is not None:
             return found
         # Each interval may fail with an equal share of what all may fail with.
-        return [self._one(question, 1 - (1 - question.level) / len(questions)) for question in questions]
+        return [self._strongest(question, 1 - (1 - question.level) / len(questions)) for question in questions]
 
-    def _one(self, question: Question, level: float) -> Answer:
+    def _strongest(self, question: Question, level: float) -> Answer:
         """The strongest statement that can be made; `level` is that of the interval."""
         asked = self._read(question)
         found = self._known(question, asked, level)
