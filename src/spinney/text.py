@@ -69,7 +69,12 @@ def is_typed(value: Any) -> bool:
 
 
 def brief(value: Any) -> str:
-    """A value of a file or a schema for an error message: printable, of one line and not long, whatever it is."""
+    """A value of a file or a schema for an error message: printable, of one line and not long, whatever it is.
+
+    Of a table, a column of one, or what holds some, only the type is told: a private one may have been given.
+    """
+    if holds_rows(value):
+        return f"<a {type(value).__name__}>"
     numbers = (value.numerator, value.denominator) if isinstance(value, (int, Fraction)) else ()
     if any(abs(number).bit_length() > _MOST_BITS for number in numbers):
         return f"<a number of {max(abs(number).bit_length() for number in numbers)} bits>"
@@ -79,6 +84,16 @@ def brief(value: Any) -> str:
         text = f"<a {type(value).__name__}>"
     text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def holds_rows(value: Any) -> bool:
+    """Whether a value is a table, a column or an array, or a list, tuple or mapping of some."""
+    if isinstance(value, type) or is_typed(value):
+        return False
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(map(holds_rows, parts)) or any(
+        hasattr(value, name) for name in ("__array__", "__dataframe__", "__arrow_c_stream__", "to_arrow")
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- pages

@@ -257,7 +257,7 @@ def collect(query: Any) -> pa.Table:
 
 def engine_cells(rows: Rows, lattice: Lattice) -> np.ndarray:
     """Cells (n, n_axes) by an engine's expressions, in the order of the first axis, which numbers the rows."""
-    numbers, cells = rows._cells(lattice)
+    numbers, cells = rows._cells_of(lattice.axes)
     answer = collect(numbers.select(**{f"a{i}": cell for i, cell in enumerate(cells)}))
     assert all(kind == pa.int64() for kind in answer.schema.types)
     table = np.stack([answer[f"a{i}"].to_numpy() for i in range(lattice.n_axes)], axis=1)

@@ -252,7 +252,7 @@ def small_axes() -> list[ColumnAxis]:
     """Numbers that are cut by a tree, though they are few, and a category."""
     small = (sp.Integer(0, 7), sp.Integer(0, 4, nullable=True), sp.Category([*"abc"], nullable=True))
     with mock.patch("spinney.grid.lattice._FEW_CELLS", 2):
-        return [column_axis("v", column) for column in small]
+        return [column_axis.__wrapped__("v", column) for column in small]
 
 
 def one_way_counts_are_of_a_partition() -> float:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from spinney.errors import SchemaError, UnknownParameterError
 from spinney.machine import lazily
-from spinney.text import brief, did_you_mean
+from spinney.text import brief, did_you_mean, holds_rows
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -74,7 +74,9 @@ _MOST_SHOWN = 80  # characters of what was asked for, in a message
 
 
 def shown(value: Any) -> str:
-    """A value for a message, shortened where it is long."""
+    """A value for a message, shortened where it is long; of a table, or a column of one, the type alone."""
+    if holds_rows(value):
+        return f"<a {type(value).__name__}>"
     try:
         text = repr(value)
     except ValueError:  # which is what Python says of writing them out

@@ -603,7 +603,8 @@ class Card(Printed):
             if not _agrees(value, derived.get(name)):
                 given = brief(derived.get(name))
                 raise ContradictionError(f"the card states {name} as {brief(value)}, and its events give {given}")
-        return replace(card, design={name: value for name, value in card.design.items() if name not in stated})
+        kept = {name: value for name, value in card.design.items() if not _OF_CHARGES.fullmatch(name)}
+        return replace(card, design=kept)
 
     def check_groups(self, stated: Any) -> None:
         """Raise a ValueError where promises for several are not those of the events, but for the last digits.

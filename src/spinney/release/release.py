@@ -16,6 +16,7 @@ import inspect
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, wraps
 from importlib import import_module
@@ -170,10 +171,9 @@ _N_WORDS = 4
 
 def checked_seed(seed: Any) -> np.random.Generator:
     """The generator of a seed as numpy has it, or a ParameterError."""
-    try:
+    with suppress(TypeError, ValueError):  # whose text may quote a table that was given by mistake
         return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed={as_given(seed)} is not a non-negative whole number") from None
+    raise ParameterError(f"seed={as_given(seed)} is not a non-negative whole number")
 
 
 def row_generator(seed: Any, stream: Stream) -> np.random.Generator:

@@ -262,7 +262,7 @@ QUALITIES = ("fast", "high")
 
 def checked_quality(quality: Any) -> str:
     """The quality that a fit has. "best" was another one, no nearer to tables than "high", which is taken for it."""
-    if quality == "best":
+    if isinstance(quality, str) and quality == "best":
         warn_caller(['quality="best" is no more, and "high" is taken for it; write quality="high"'], ParameterWarning)
         return "high"
     if not isinstance(quality, str) or quality not in QUALITIES:

@@ -11,6 +11,7 @@ file can prove that noise was really drawn.
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def _stated(path: Any) -> Schema | Tables:
 def _ledger(given: Any, release: Release) -> dict[str, Any]:
     """The ledger holds the charges of the release; a FileError where it does not."""
     ledger, place = given, None
+    if not isinstance(given, (Ledger, str, PathLike)):
+        raise ParameterError(f"ledger={as_given(given)} is not a ledger, nor the path or address of one")
     if not isinstance(given, Ledger):
         place = str(given)
         ledger = SharedLedger(store_at(place))

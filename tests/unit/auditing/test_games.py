@@ -158,7 +158,7 @@ def test_what_a_game_could_have_missed_is_what_it_misses(make):
 
 def test_a_game_without_enough_coins_could_not_have_failed():
     """Without any noise, so that every guess is right, its bound would still be below the claim."""
-    coins = toss(40)
+    coins = toss(60)
     finding, _, _ = judge(coins, Seen(coins[:, None].astype(float)), PureClaim(4.0), error=0.01)
     assert not finding.could_exceed
     assert not finding.tells

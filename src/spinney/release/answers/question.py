@@ -216,7 +216,7 @@ def checked(question: Question, schema: Schema) -> Question:
     """The question with its conditions in plain mappings, or a ParameterError that says what is wrong with it."""
     check_level(question.level)
     for argument, value, known in (("of", question.of, TRUTHS), ("statement", question.statement, WANTED)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ParameterError(f"{argument}={as_given(value)} is not one of {', '.join(map(repr, known))}")
     if not isinstance(question.force, bool):
         raise ParameterError(f"force={as_given(question.force)} is not True or False")

@@ -381,7 +381,7 @@ class Calibrator:
             together = []
             scatter = float(self.scatter.together[axis])
             held = found.below[part.weights > 0]
-            if is_outer and (held[:, 0] <= 0).all() != (held[:, -1] >= 1).all():
+            if is_outer and held.size and (held[:, 0] <= 0).all() != (held[:, -1] >= 1).all():
                 is_wide = self._moments.lattice.n_axes >= _FEW_COLUMNS
                 scatter += float(self.scatter.alone[axis]) + _LIMIT * is_wide
             whole = max(_PILED / scatter, 1.0) if scatter > _UNEVEN else 1.0

@@ -12,6 +12,7 @@ at the very end. Numbers that come out of a file are checked here before compile
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -67,8 +68,15 @@ def lattice_from_entries(described: Mapping[str, Any], card: Card) -> Lattice:
     lattice = joint_lattice(schema)
     for axis, entry in zip(lattice.axes, described["axes"], strict=True):
         what = "cells" if axis.pieces is None else "pieces"
-        check(entry == _axis_to_dict(axis), f"the {what} of column {axis.name!r} are not those of its schema")
+        check(
+            _is_written(entry, _axis_to_dict(axis)), f"the {what} of column {axis.name!r} are not those of its schema"
+        )
     return lattice
+
+
+def _is_written(entry: Any, axis: dict[str, Any]) -> bool:
+    """Whether an entry of a file is an axis as it is written: True is not 1 there, and 2.0 is not 2."""
+    return json.dumps(entry, sort_keys=True) == json.dumps(axis, sort_keys=True)
 
 
 def axes_to_list(lattice: Lattice) -> list[dict[str, Any]]:
