@@ -260,3 +260,20 @@ def test_a_tail_has_room_for_a_limit_inside_of_a_last_leaf() -> None:
         for low in (9.3, 9.2):
             answer = model.release_.count({"a": (low, 10)})
             assert answer.low <= int((frame["a"] >= low).sum()) <= answer.high
+
+
+def test_an_interval_ends_where_the_certified_one_does() -> None:
+    """A range that ends on the edge of leaves, edge included, takes no more than these leaves leave open."""
+    rows = lumpy(np.random.default_rng(6), 20_000)
+    model = sp.KDTreeSynthesizer("1", moments=True).fit(
+        pd.DataFrame(rows, columns=["x", "y"]), sp.Schema(PLAIN), entropy=sp.UnsafeSeededEntropy(2)
+    )
+    release = model.release_
+    for where in ({"y": (0, 2.5)}, {"y": (5, 7.5)}, {"x": (0, 5)}):
+        answers = [release.count(where, statement="calibrated"), release.mean("x", where=where, statement="calibrated")]
+        certain = [
+            release.count(where, statement="certified", level=0.9975),
+            release.mean("x", where=where, statement="certified", level=0.9975),
+        ]
+        for answer, bound in zip(answers, certain, strict=True):
+            assert bound.low - 1e-6 <= answer.low < answer.high <= bound.high + 1e-6

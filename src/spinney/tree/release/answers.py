@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -25,6 +26,7 @@ from spinney.release.answers.answer import Answer, Trust, Verdict
 from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
+from spinney.release.answers.ranks import HIGHEST_LEVEL
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release import certify
@@ -79,6 +81,8 @@ _ALL_ROWS = "all rows meet the conditions, by the schema"
 _WORTH = 2.0
 # What leaves' rows are taken to scatter by before a release says so; only where a choice may not look at its numbers.
 _USUAL_SCATTER = 0.1
+# Of the misses that a level allows, the part that a cut by a certified interval may add.
+_MISSED_BY_CERTIFIED = 0.05
 # From so many columns on clusters are finer than leaves.
 _MANY_COLUMNS = 4
 # Less of the doubt than this may come from where rows lie in leaves before an answer is called rough.
@@ -295,7 +299,7 @@ class TreeAnswers(Answering[_Asked]):
             noise = self._noise_reach(region, level)
             if estimate.value <= 2 * noise:  # all of them may be noise that densities cannot have below 0
                 low, high = 0.0, min(max(high, noise), most)
-        return self._calibrated(question, estimate, (low, high))
+        return self._calibrated(question, estimate, self._cut(question, asked, level, (low, high)))
 
     def _modelled_value(self, question: Question, region: Region, level: float) -> Answer:
         """A mean or a quantile by the density."""
@@ -319,6 +323,8 @@ class TreeAnswers(Answering[_Asked]):
             tail, n_beyond = self._calibrator.tail(axis, estimate.value, at, region), min(at, 1 - at) * estimate.rows
             if self._calibrator.is_finer(tail) or n_beyond <= 2 * self._noise_reach(tail, level):
                 return question.answered(estimate.value, span, "not supported", _FINER)
+        if question.kind == "mean":
+            span = self._cut(question, _Asked(region, {}), level, span)
         return self._calibrated(question, estimate, span)
 
     def _calibrated(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
@@ -326,6 +332,17 @@ class TreeAnswers(Answering[_Asked]):
         if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > _SOME * estimate.variance:
             why += f"; rough, for leaves of {self._moments.lattice.n_axes} columns are coarser than where rows lie"
         return question.answered(estimate.value, ends, "calibrated", why)
+
+    def _cut(self, question: Question, asked: _Asked, level: float, ends: tuple[float, float]) -> tuple[float, float]:
+        """An interval without what a certified one of a much higher level leaves out."""
+        higher = 1 - (1 - level) * _MISSED_BY_CERTIFIED
+        if question.of == "population" or higher > HIGHEST_LEVEL:
+            return ends
+        held = self._certified(replace(question, statement="certified"), asked, higher)
+        if held is None or held.low is None or held.high is None:
+            return ends
+        low, high = max(ends[0], held.low), min(ends[1], held.high)
+        return (low, high) if low < high else ends
 
     def _noise_reach(self, region: Region, level: float) -> float:
         """How many rows noise alone may put into the leaves that a region touches."""
