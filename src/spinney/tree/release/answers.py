@@ -26,7 +26,6 @@ from spinney.release.answers.answer import Answer, Trust, Verdict
 from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between, population_counts
 from spinney.release.answers.question import Question
-from spinney.release.answers.ranks import HIGHEST_LEVEL
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release import certify
@@ -83,6 +82,8 @@ _WORTH = 2.0
 _USUAL_SCATTER = 0.1
 # Of the misses that a level allows, the part that a cut by a certified interval may add.
 _MISSED_BY_CERTIFIED = 0.05
+# Higher levels take many draws of noise, which cells of a table that hold at once are not worth.
+_HIGHEST_CUT = 0.998
 # From so many columns on clusters are finer than leaves.
 _MANY_COLUMNS = 4
 # Less of the doubt than this may come from where rows lie in leaves before an answer is called rough.
@@ -336,7 +337,7 @@ class TreeAnswers(Answering[_Asked]):
     def _cut(self, question: Question, asked: _Asked, level: float, ends: tuple[float, float]) -> tuple[float, float]:
         """An interval without what a certified one of a much higher level leaves out."""
         higher = 1 - (1 - level) * _MISSED_BY_CERTIFIED
-        if question.of == "population" or higher > HIGHEST_LEVEL:
+        if question.of == "population" or higher > _HIGHEST_CUT:
             return ends
         held = self._certified(replace(question, statement="certified"), asked, higher)
         if held is None or held.low is None or held.high is None:
