@@ -189,7 +189,7 @@ def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() 
         release.measured = replace(measured, columns=(replace(measured.columns[0], noisy=noisy),))
         release.noisy_total = int(noisy.sum())
         answers = ForestAnswers(release)
-        found = answers._bounds(question, answers.counted((0,)), 0.95, is_asked=False)
+        found = answers._bounds(question, answers.counted((0,)), 0.95, is_wanted=False)
         if found is not None:
             hits.append(found.low <= true_counts.sum() <= found.high)
     assert len(hits) in (0, 200)
