@@ -441,6 +441,11 @@ def hints(rehearsal: Rehearsal, structure: Structure) -> tuple[str, ...]:
             found.append("a delta, such as 1e-6: the noise of many counts grows more slowly with one")
         if structure.name == "tree" and isinstance(planned, Design) and not planned.effort.rounds_per_column:
             found.append('quality="high", if there are enough rows: more pairs, and groups of three, at more time')
+        if structure.name in ("tree", "rounds") and isinstance(planned, Design) and not planned.stated:
+            found.append(
+                "a workload, if questions will be about some columns together: their table is then counted in any "
+                "case, and answers about pairs that were not counted have wide intervals"
+            )
     else:
         if are_even_rows_lost(planned, rehearsal.n_rows):
             found.append("a lower threshold, fewer bins or levels, or a larger epsilon: so far most leaves may be lost")

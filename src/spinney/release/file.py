@@ -12,6 +12,7 @@ is unpacked, every number before it is used, and the promise is worked out again
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
 import zlib
@@ -26,13 +27,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.errors import FileError, SpinneyError
+from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.files import full_version, read_json, write_json, write_whole
 from spinney.progress import waiting
 from spinney.release.card import Card
 from spinney.release.release import STREAMS, Members, Release, Stream
 from spinney.release.verify import verification
-from spinney.text import brief
+from spinney.text import as_given, brief
 
 # ---------------------------------------------------------------------------------------------------- tables as members
 # Tables as members of a release file: Arrow IPC, compressed by zstd, no time stamps.
@@ -399,7 +400,10 @@ def load(path: str | Path) -> Release:
 
     Raises:
         FileError: the file is missing, damaged, of a newer version, or contradicts itself.
+        ParameterError: `path` is not a path.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ParameterError(f"load: path={as_given(path)} is not the path of a release, such as 'town.spinney'")
     path = Path(path)
     kind, described, members = _read(path, with_members=True)
     release = _release(path, kind, described, members)

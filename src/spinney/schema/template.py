@@ -184,10 +184,10 @@ _PREAMBLE = """\
 #
 # Lists of values and bounds are left blank on purpose. The smallest and largest value in the table, and which values
 # occur, are facts about the people in it; bounds taken from the data would reveal them without any noise. State what
-# is publicly known about each column: an age lies in 0..120, whoever is in the table. Generous bounds cost little, and
-# values outside are moved to the nearest bound. If nothing is known, write `bounds = "private"` in place of low and
-# high: fit then estimates the bounds privately, using part of epsilon. With [person], which is explained below, bounds
-# have to be stated.
+# is publicly known about each column: an age lies in 0..120, whoever is in the table. Round bounds that are somewhat
+# too wide cost little, and values outside are moved to the nearest bound. If nothing is known, write
+# `bounds = "private"` in place of low and high: fit then estimates the bounds privately, using part of epsilon. With
+# [person], which is explained below, bounds have to be stated.
 #
 # Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
 # (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated. A
@@ -337,7 +337,8 @@ def _place(columns: Sequence[str]) -> str:
     import tomli_w
 
     line = " ".join(tomli_w.dumps({"columns": list(columns)}).split()).replace("[ ", "[").replace(", ]", "]")
-    return f"# By their names these columns are one place:\n# [[places]]\n# {line}\n"
+    asked = "If these columns are the coordinates of one point, as their names suggest, they are a place:"
+    return f"# {asked}\n# [[places]]\n# {line}\n"
 
 
 def _entry(kind: Any, private_bounds: bool) -> list[str]:

@@ -29,6 +29,13 @@ def model(people, request):
     return tree.fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
 
 
+def test_what_is_no_path_is_refused_and_not_quoted():
+    """A table that is given by mistake is named by its type alone."""
+    with pytest.raises(sp.errors.ParameterError, match="not the path of a release") as refused:
+        sp.load(pa.table({"secret": [41_177]}))
+    assert "Table" in str(refused.value) and "secret" not in str(refused.value) and "41" not in str(refused.value)
+
+
 def contents_of(release):
     """What was released, and the member of the file that holds it."""
     return (release.bins, "bins.arrow") if release.kind == "bins" else (release.moments, "leaves.arrow")

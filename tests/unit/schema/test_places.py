@@ -275,7 +275,7 @@ def test_names_suggest_places(names, expected):
 def test_a_template_suggests_places_of_numbers():
     """As a comment to be uncommented; not of columns that hold texts."""
     text = sp.Schema.template(pa.schema([("lon", pa.float64()), ("lat", pa.float64()), ("x", pa.string())]))
-    assert '# By their names these columns are one place:\n# [[places]]\n# columns = ["lon", "lat"]\n' in text
+    assert 'as their names suggest, they are a place:\n# [[places]]\n# columns = ["lon", "lat"]\n' in text
     stated = (
         text.replace("# low = ", "low = 0")
         .replace("# high = ", "high = 1")
