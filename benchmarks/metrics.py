@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.harness import Result, best_of, seconds
-from spinney.metrics import kernel_metric
 from spinney_paper.experiments.mixtures import balog
+from spinney_paper.kernels import kernel_metric
 
 N_POINTS, BLOCK = 20_000, 1_000
 # Dimensions, what is wanted, the published mean of the full matrix.

@@ -15,8 +15,8 @@ import numpy as np
 
 import spinney as sp
 from benchmarks.harness import Result
-from spinney.metrics import kernel_metric, rkhs_distance
 from spinney_paper.experiments.mixtures import balog
+from spinney_paper.kernels import kernel_metric, rkhs_distance
 
 N_RUNS = 4
 N_SAMPLED = 20_000

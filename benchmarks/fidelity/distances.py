@@ -1,6 +1,6 @@
 """Kernel distances of releases on Balog et al.'s mixtures, each measured by 100,000 rows of the release.
 
-In two dimensions the distance is `metrics.rkhs_distance`. In five, 10^10 pairs for every release would take the better
+In two dimensions the distance is `kernels.rkhs_distance`. In five, 10^10 pairs for every release would take the better
 part of an hour, so the distance is read off the spectrum of the kernel: for w ~ N(0, 2 gamma I)
 
     ||f_P - f_Q||² = E |phi_P(w) - phi_Q(w)|²,     phi_P(w) = mean over rows p of exp(i w·p)
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import KDTreeSynthesizer
-from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney_paper.experiments import mixtures
+from spinney_paper.kernels import kernel_metric, rkhs_distance
 
 Points = NDArray[np.float64]  # (n, d)
 

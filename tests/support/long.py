@@ -214,7 +214,7 @@ KEPT: dict[str, dict[str, int]] = {
     "unit/forest/test_workload.py": {
         "test_a_stated_table_is_nearer_than_one_that_is_not": 1,
     },
-    "unit/metrics/test_sup.py": {
+    "unit/paper/test_sup.py": {
         "test_large_sets": 1,
     },
     "unit/release/test_storage_hostile.py": {

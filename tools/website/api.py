@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import spinney
 import spinney.errors
 import spinney.metrics
+from spinney_paper import kernels
 
 _COLUMNS = ["Real", "Integer", "Boolean", "Category", "Date", "Datetime", "Time", "Identifier", "Ignore"]
 _RULES = ["AtMost", "EmptyWhen", "Implies", "Derived", "Sum", "First", "NeverAfter"]
@@ -58,7 +59,9 @@ def _metrics() -> str:
     text = "# Metrics\n\n`from spinney import metrics`.\n"
     text += "Every metric reads the real table and adds no noise: none is private "
     text += "([compare with the real table](../../how-to/compare.md)).\n\n"
-    return text + "".join(f"::: {metric_path(name)}\n{_ALL}\n" for name in spinney.metrics.__all__)
+    text += "".join(f"::: {metric_path(name)}\n{_ALL}\n" for name in spinney.metrics.__all__)
+    text += "\n## Kernel distances\n\n`from spinney_paper import kernels`; these are not private either.\n\n"
+    return text + "".join(f"::: spinney_paper.kernels.{name}\n{_ALL}\n" for name in kernels.__all__)
 
 
 def metric_path(name: str) -> str:

@@ -4,14 +4,13 @@ Every metric here reads the real table and adds no noise. A value, and any choic
 reveals something about the real rows: publish neither next to a release unless the real table is public or made
 up. Nothing here charges a ledger.
 
-Kernel metrics take points (arrays, or tables of numeric columns) with weights; distances of columns and
-train-on-synthetic take tables of any kind with their schema. `METRICS` holds all of them by name; `compare`
-puts those of columns on one page.
+Distances of columns and train-on-synthetic take tables of any kind with their schema. `METRICS` holds all of them
+by name; `compare` puts those of columns on one page. The paper's distances of weighted points are in
+`spinney_paper.kernels`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -25,18 +24,6 @@ from spinney.metrics.distances import (
     total_variation,
     wasserstein,
     zeros_off,
-)
-from spinney.metrics.kernels import (
-    SupDistance,
-    kernel_density,
-    kernel_metric,
-    mmd,
-    mmd_bound_from_sup,
-    mmd_squared_to_gaussian,
-    mmd_squared_unbiased,
-    rkhs_distance,
-    sup_bound_from_mmd,
-    sup_distance,
 )
 
 # ------------------------------------------------------------------------------------------------------------ catalogue
@@ -94,10 +81,6 @@ def _mean(distances: Callable[..., Any], *, empty: float | None = None, **chosen
     return measure
 
 
-def _sup(real: Any, synthetic: Any, **options: Any) -> float:
-    return float(sup_distance(real, synthetic, **options))
-
-
 def _worst_ks(real: Any, synthetic: Any, **options: Any) -> float:
     return max(ks_distance(real, synthetic, **options).values())
 
@@ -109,32 +92,13 @@ def _variations(scale: str, ending: str = "") -> Iterator[Metric]:
 
 
 _ALL = (
-    Metric("mmd", "lower", 0.0, math.sqrt(2), "points", mmd),
-    Metric("mmd_squared_unbiased", "lower", -2.0, 2.0, "points", mmd_squared_unbiased),
-    Metric("rkhs_distance", "lower", 0.0, math.inf, "points", rkhs_distance),
-    Metric("sup_distance", "lower", 0.0, 1.0, "points", _sup),
     Metric("ks_distance", "lower", 0.0, 1.0, "tables", _mean(ks_distance)),
     Metric("ks_distance_worst", "lower", 0.0, 1.0, "tables", _worst_ks),
-    *(
-        Metric(
-            f"total_variation_{ways}", "lower", 0.0, 1.0, "tables", _mean(total_variation, ways=ways, scale="quantiles")
-        )
-        for ways in (1, 2, 3)
-    ),
+    *_variations("quantiles"),
     Metric("wasserstein", "lower", 0.0, 1.0, "tables", _mean(wasserstein, scale="quantiles")),
     Metric("common_values_kept", "higher", 0.0, 1.0, "tables", _mean(common_values_kept, empty=1.0)),
     Metric("zeros_off", "lower", 0.0, 1.0, "tables", _mean(zeros_off, empty=0.0)),
-    *(
-        Metric(
-            f"total_variation_{ways}_range",
-            "lower",
-            0.0,
-            1.0,
-            "tables",
-            _mean(total_variation, ways=ways, scale="range"),
-        )
-        for ways in (1, 2, 3)
-    ),
+    *_variations("range", "_range"),
     Metric("wasserstein_range", "lower", 0.0, 1.0, "tables", _mean(wasserstein, scale="range")),
     Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _mean(train_on_synthetic)),
 )
@@ -153,20 +117,10 @@ __all__ = [
     "ColumnComparison",
     "Comparison",
     "Metric",
-    "SupDistance",
     "beside",
     "common_values_kept",
     "compare",
-    "kernel_density",
-    "kernel_metric",
     "ks_distance",
-    "mmd",
-    "mmd_bound_from_sup",
-    "mmd_squared_to_gaussian",
-    "mmd_squared_unbiased",
-    "rkhs_distance",
-    "sup_bound_from_mmd",
-    "sup_distance",
     "total_variation",
     "train_on_synthetic",
     "wasserstein",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spinney.columns import Integer, whole_range
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.machine import load_optional
-from spinney.metrics.sums import Floats
+from spinney.metrics.reading import Floats
 from spinney.progress import progress
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.tables.frames import Table, open_table

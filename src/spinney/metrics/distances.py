@@ -23,8 +23,7 @@ from spinney.columns import Column, Integer, Real, whole_range
 from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.machine import each
-from spinney.metrics.reading import Binned, Cutter, Scale, Side, Tables, check_scale, in_categories
-from spinney.metrics.sums import Floats
+from spinney.metrics.reading import Binned, Cutter, Floats, Scale, Side, Tables, check_scale, in_categories
 from spinney.schema.schema import SchemaLike
 from spinney.text import brief
 

@@ -9,6 +9,7 @@ columns; the second cuts them into bins for `total_variation`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,20 +21,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinney.columns import Column, Real
 from spinney.counting.counts import AxisCells
-from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.errors import InputError, ParameterError, SchemaError, redacted
 from spinney.grid.lattice import grid_lattice
 from spinney.machine import each
-from spinney.metrics.sums import Floats, read_shares
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.tables.frames import Table, open_table
 from spinney.text import brief, did_you_mean
 
+Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 of a Real, int64 of everything else
 Truths = NDArray[np.bool_]
 T = TypeVar("T")
 
 # Half of the last place of a number in single precision is 6e-8 of it.
 _ROUNDING = 1e-7
+# Weights divided by their sum miss 1 by rounding only.
+_SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,28 @@ class Tables:
             unit="column",
         )
         return dict(zip(names, found, strict=True))
+
+
+def read_shares(weights: ArrayLike, n_points: int, argument: str) -> Floats:
+    """Weights >= 0 that add up to 1."""
+    values = read_weights(weights, n_points, argument)
+    if (values < 0).any():
+        raise InputError(f"{argument} holds a negative weight; weights are shares of the whole")
+    total = math.fsum(values)
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise InputError(f"{argument} adds up to {total:g}, not to 1; divide by the sum")
+    return values
+
+
+def read_weights(weights: ArrayLike, n_points: int, argument: str) -> Floats:
+    """One finite weight per row."""
+    with redacted(lambda _: InputError(f"{argument} does not hold numbers alone")):
+        values = np.ascontiguousarray(weights, dtype=np.float64)
+    if values.shape != (n_points,):
+        raise InputError(f"{argument} has shape {values.shape} for {n_points} points; give one weight per point")
+    if not np.isfinite(values).all():
+        raise InputError(f"{argument} holds a missing or non-finite value")
+    return values
 
 
 def missing(name: str) -> InputError:

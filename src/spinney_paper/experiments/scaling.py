@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.errors import ParameterError
-from spinney.metrics import mmd_bound_from_sup
 from spinney.synthesizers.partition import GridSynthesizer, PartitionSynthesizer
 from spinney_paper.experiments import mixtures, trials
 from spinney_paper.experiments.drawing import (
@@ -34,6 +33,7 @@ from spinney_paper.experiments.drawing import (
 from spinney_paper.experiments.framework import Experiment, Inputs
 from spinney_paper.experiments.results import Params, Record, Results, Task
 from spinney_paper.experiments.wording import markdown_table, number, points
+from spinney_paper.kernels import mmd_bound_from_sup
 from spinney_paper.theory import gaussian_bound, n_grid_bins, rounding_bound, suggest_threshold
 
 if TYPE_CHECKING:

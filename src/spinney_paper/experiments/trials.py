@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.schema import Schema
 from spinney.synthesizers.partition import PAPER_NAMES, PaperTreeSynthesizer, PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.results import Record
+from spinney_paper.kernels import kernel_metric, rkhs_distance
 
 Points = NDArray[np.float64]  # (n, d)
 Weights = NDArray[np.float64]  # (n,)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney.metrics import kernel_metric, mmd
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.synthesizers.partition import GridSynthesizer
 from spinney_paper.experiments import mixtures
@@ -34,6 +33,7 @@ from spinney_paper.experiments.framework import Experiment, Inputs
 from spinney_paper.experiments.results import Params, Record, Results, Task
 from spinney_paper.experiments.trials import rounded
 from spinney_paper.experiments.wording import markdown_table, number
+from spinney_paper.kernels import kernel_metric, mmd
 from spinney_paper.theory import best_box_half_width, best_box_weights, boxes_kl, boxes_mmd, centres_mmd
 
 if TYPE_CHECKING:

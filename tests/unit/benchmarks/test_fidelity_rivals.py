@@ -16,11 +16,11 @@ from benchmarks.fidelity.privtree import decision_noise, privtree
 from benchmarks.fidelity.targets import range_lines
 
 from spinney.errors import FileError
-from spinney.metrics import rkhs_distance
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.noise.discrete import arb_fraction
 from spinney.tree.bins import worst_path_loss
+from spinney_paper.kernels import rkhs_distance
 
 BOX = Box((-2.0, 10.0), (6.0, 12.0))
 HUGE = Fraction(10**4)  # noise is 0 in all draws that a test could make

@@ -22,6 +22,7 @@ import spinney as sp
 from spinney import metrics
 from spinney.errors import InputError, SchemaError, SpinneyError, raise_alone, redacted
 from spinney.tables.frames import kind_of
+from spinney_paper import kernels
 from spinney_paper.baselines import BalogAlgorithm1
 from support.error_chains import chain, told
 from support.in_one_test import in_one_test
@@ -245,7 +246,7 @@ def test_bounds_that_no_column_has_are_not_quoted(values, column):
 def test_metrics_quote_no_real_value(points):
     """Metrics read the real table; their errors do not show it either."""
     with pytest.raises(InputError, match="real does not hold numbers alone") as caught:
-        metrics.mmd(points, [[0.5]], bandwidth=1)
+        kernels.mmd(points, [[0.5]], bandwidth=1)
     assert chain(caught.value) == [caught.value]
     assert "7351" not in told(caught.value)
     schema = sp.Schema({"it": sp.Real(0, 1)})
@@ -268,9 +269,9 @@ def test_two_tables_of_metrics_with_odd_names():
     """Names of several kinds cannot be sorted; that is no reason to fail in another way."""
     frame = pd.DataFrame([[0.5, 0.5]], columns=["x", 3])
     with pytest.raises(InputError, match="select the same columns of both"):
-        metrics.mmd(frame, frame.rename(columns={3: "y"}), bandwidth=1)
+        kernels.mmd(frame, frame.rename(columns={3: "y"}), bandwidth=1)
     with pytest.raises(InputError, match="two columns of the same name"):
-        metrics.mmd(pd.DataFrame([[1, 2]], columns=["x", "x"]), frame, bandwidth=1)
+        kernels.mmd(pd.DataFrame([[1, 2]], columns=["x", "x"]), frame, bandwidth=1)
 
 
 def test_the_name_of_a_type_has_no_parameters():
@@ -344,9 +345,9 @@ READERS = [
     SOURCES / "errors.py",
     SOURCES / "cli" / "tables.py",
     SOURCES / "metrics" / "reading.py",
-    SOURCES / "metrics" / "sums.py",
     SOURCES / "metrics" / "distances.py",
     SOURCES.parent / "spinney_paper" / "baselines" / "base.py",
+    SOURCES.parent / "spinney_paper" / "kernels" / "sums.py",
     SOURCES / "synthesizers" / "paying.py",
 ]
 # What the system says about a file or a module quotes no table.

@@ -10,11 +10,13 @@ import pytest
 
 import spinney as sp
 from spinney import metrics
+from spinney_paper import kernels
 
 SCHEMA = sp.Schema(
     {"x": sp.Real(-4, 4), "y": sp.Real(-4, 4), "pile": sp.Real(0, 4, multiple_of=0.5), "label": sp.Integer(0, 1)}
 )
 ROOT = Path(__file__).parents[3]
+METRICS = metrics.METRICS | kernels.METRICS
 
 
 def cloud(seed: int, shift: float = 0.0) -> np.ndarray:
@@ -34,14 +36,15 @@ def measure(metric: metrics.Metric, real: np.ndarray, synthetic: np.ndarray) -> 
     return metric(real, synthetic, schema=SCHEMA, **options)
 
 
-@pytest.fixture(params=metrics.METRICS.values(), ids=lambda metric: metric.name)
+@pytest.fixture(params=METRICS.values(), ids=lambda metric: metric.name)
 def metric(request) -> metrics.Metric:
     return request.param
 
 
 def test_metric_knows_itself(metric):
     """Found under its name, with a direction, a range, a best value inside it, and no privacy."""
-    assert metrics.METRICS[metric.name] is metric
+    assert METRICS[metric.name] is metric
+    assert metric.name in (kernels if metric.takes == "points" else metrics).METRICS
     assert metric.better in ("lower", "higher")
     assert metric.low < metric.high
     assert metric.low <= metric.best <= metric.high
@@ -78,22 +81,23 @@ def test_same_table_is_best_or_close(metric):
 
 def test_every_function_says_that_it_is_not_private():
     """Docstrings of the module, its files and its functions, and the how-to page, say it."""
-    folder = Path(metrics.__file__).parent
-    assert "NOT PRIVATE" in metrics.__doc__
-    compared = [getattr(metrics, name) for name in metrics.__all__ if inspect.isfunction(getattr(metrics, name))]
-    assert len(compared) > 8
-    for function in compared:
-        assert "bound_from" in function.__name__ or "ot private" in function.__doc__, function.__name__
-        assert "NOT PRIVATE" in (folder / f"{function.__module__.rpartition('.')[2]}.py").read_text()
+    for room in (metrics, kernels):
+        assert "NOT PRIVATE" in room.__doc__
+        compared = [getattr(room, name) for name in room.__all__ if inspect.isfunction(getattr(room, name))]
+        assert len(compared) > 7
+        for function in compared:
+            assert "bound_from" in function.__name__ or "ot private" in function.__doc__, function.__name__
+            file = f"{function.__module__.rpartition('.')[2]}.py"
+            assert "NOT PRIVATE" in (Path(room.__file__).parent / file).read_text()
     assert "not private" in (ROOT / "docs/how-to/compare.md").read_text()
 
 
 def test_every_public_name_is_documented():
-    """Each name of `spinney.metrics` stands in the library reference, and every metric in the how-to page."""
+    """Each name of both rooms stands in the library reference, and every metric in the how-to page."""
     reference = (ROOT / "docs/reference/library.md").read_text()
-    assert not [name for name in metrics.__all__ if f"`{name}`" not in reference]
+    assert not [name for name in (*metrics.__all__, *kernels.__all__) if f"`{name}`" not in reference]
     page = (ROOT / "docs/how-to/compare.md").read_text()
-    assert not [name for name in metrics.METRICS if f"`{name}`" not in page]
+    assert not [name for name in METRICS if f"`{name}`" not in page]
 
 
 def test_metrics_stay_out_of_the_front_door():

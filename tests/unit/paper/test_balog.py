@@ -24,13 +24,13 @@ from spinney.errors import (
     ParameterError,
     SchemaError,
 )
-from spinney.metrics import rkhs_distance
 from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
 from spinney.privacy.noise.gaussian import classical_variance, least_variance
 from spinney.release.points import PointsRelease
 from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
 from spinney_paper.baselines.basis import make_basis
 from spinney_paper.baselines.reduced_set import fit_weights
+from spinney_paper.kernels import rkhs_distance
 
 SMALL = {
     BalogAlgorithm1: {"n_points": 40, "bandwidth": 0.2},

@@ -10,12 +10,12 @@ import pytest
 
 from spinney.errors import ParameterError
 from spinney.grid.lattice import tree_lattice
-from spinney.metrics import kernel_metric, rkhs_distance
 from spinney_paper.experiments import mixtures, partition, rivals_wording, scaling, sweep, trials
 from spinney_paper.experiments.catalogue import experiment
 from spinney_paper.experiments.framework import Inputs, run_experiment, seed_of
 from spinney_paper.experiments.results import Results
 from spinney_paper.experiments.wording import markdown_table, number, with_range, with_spread
+from spinney_paper.kernels import kernel_metric, rkhs_distance
 from spinney_paper.theory import best_box_half_width
 
 RESULTS = Path(__file__).parents[3] / "docs/paper/results"

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinney.compiled import compiled
 from spinney.errors import InputError, MissingExtraError, ParameterError, raise_alone, redacted
 from spinney.machine import each, load_optional
+from spinney.metrics.reading import Floats, read_shares, read_weights
 from spinney.text import listed
 
 # ------------------------------------------------------------------------------------------------------------------ gpu
@@ -129,12 +130,6 @@ def _kernel(on: Library, x: Any, y: Any, gamma: float) -> Any:
 # convention; `rkhs_distance` alone takes any.
 
 
-Floats = NDArray[np.float64]
-
-# Weights divided by their sum miss 1 by rounding only.
-_SUM_TOLERANCE = 1e-9
-
-
 @dataclass(frozen=True, slots=True)
 class WeightedSet:
     """Points with weights, which may be negative where two sets are subtracted."""
@@ -169,7 +164,7 @@ def read_set(
     if weights is None:
         return WeightedSet(values, np.full(len(values), 1 / len(values)))
     name = weights_argument or f"{argument}_weights"
-    return WeightedSet(values, (read_shares if are_shares else _read_weights)(weights, len(values), name))
+    return WeightedSet(values, (read_shares if are_shares else read_weights)(weights, len(values), name))
 
 
 def read_pair(
@@ -198,17 +193,6 @@ def read_points(points: Any, argument: str) -> Floats:
         raise InputError(f"{argument} has shape {values.shape}; pass one row per point and one column per dimension")
     if not np.isfinite(values).all():
         raise InputError(f"{argument} holds a missing or non-finite value; clean it first")
-    return values
-
-
-def read_shares(weights: ArrayLike, n_points: int, argument: str) -> Floats:
-    """Weights >= 0 that add up to 1."""
-    values = _read_weights(weights, n_points, argument)
-    if (values < 0).any():
-        raise InputError(f"{argument} holds a negative weight; weights are shares of the whole")
-    total = math.fsum(values)
-    if abs(total - 1) > _SUM_TOLERANCE:
-        raise InputError(f"{argument} adds up to {total:g}, not to 1; divide by the sum")
     return values
 
 
@@ -253,16 +237,6 @@ def _in_order_of(first: Any, second: Any, names: tuple[str, str]) -> Any:
             f"{names[1]} has columns {listed(two)} where {names[0]} has {listed(one)}; select the same columns of both"
         )
     return nw.from_native(second, eager_only=True).select(one).to_native()
-
-
-def _read_weights(weights: ArrayLike, n_points: int, argument: str) -> Floats:
-    with redacted(lambda _: InputError(f"{argument} does not hold numbers alone")):
-        values = np.ascontiguousarray(weights, dtype=np.float64)
-    if values.shape != (n_points,):
-        raise InputError(f"{argument} has shape {values.shape} for {n_points} points; give one weight per point")
-    if not np.isfinite(values).all():
-        raise InputError(f"{argument} holds a missing or non-finite value")
-    return values
 
 
 # --------------------------------------------------------------------------------------------------------------- direct

@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike
 from spinney.compiled import compiled
 from spinney.errors import InputError, ParameterError
 from spinney.machine import each
-from spinney.metrics.sums import (
-    Floats,
+from spinney.metrics.reading import Floats
+from spinney.progress import waiting
+from spinney_paper.kernels.sums import (
     WeightedSet,
     density_sums,
     inner_sum,
@@ -36,7 +37,6 @@ from spinney.metrics.sums import (
     read_set,
     square_sum,
 )
-from spinney.progress import waiting
 
 
 def kernel_density(
