@@ -33,7 +33,8 @@ def test_what_is_no_path_is_refused_and_not_quoted():
     """A table that is given by mistake is named by its type alone."""
     with pytest.raises(sp.errors.ParameterError, match="not the path of a release") as refused:
         sp.load(pa.table({"secret": [41_177]}))
-    assert "Table" in str(refused.value) and "secret" not in str(refused.value) and "41" not in str(refused.value)
+    assert "Table" in str(refused.value)
+    assert not re.search("secret|41", str(refused.value))
 
 
 def contents_of(release):
