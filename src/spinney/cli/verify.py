@@ -1,7 +1,7 @@
 """`spinney keygen`, `sign` and `verify`: keys, signatures, and the guarantee of a file computed again.
 
 `verify` recomputes the guarantee of a release from its charges, and lists what it did not check: no file can
-prove that noise was really drawn (`synthesizers/verification.py`).
+prove that noise was really drawn (`synthesizers/verify.py`).
 
     sign       keys of one's own, and signatures of release files
     verify     the verb

@@ -455,7 +455,7 @@ def _release(path: Path, kind: type[Release], described: dict[str, Any], members
         release = kind.from_members(Card.from_dict(described["card"]), described, members)
         # Files of the first two versions say nothing of it.
         release.stream = _stream(described["stream"]) if described["format_version"] > 2 else "given"
-        verification(release)
+        release._verified = verification(release)
         if "groups" in described["card"]:  # which the first files do not have
             release.card.check_groups(described["card"]["groups"])
     except (

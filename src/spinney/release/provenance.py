@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 # -------------------------------------------------------------------------------------------------------- verification
-# What a verification found (`synthesizers/verification.py` makes it): `print` shows it as `spinney verify` does.
+# What a verification found (`synthesizers/verify.py` makes it): `print` shows it as `spinney verify` does.
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from spinney.release.answers.asked import Replies
     from spinney.release.frames import Like
     from spinney.release.provenance import VerificationReport
+    from spinney.release.verify import Verification
 
 
 # -------------------------------------------------------------------------------------------------------------- options
@@ -250,6 +251,7 @@ class Release(Asking):
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
     protects_persons: ClassVar[bool] = False  # whether persons with all their rows are its unit, rather than rows
     file: Path | None = None  # that it was read from
+    _verified: Verification | None = None  # what was found when it was read
     stream: Stream = "own"  # how seeds become rows; "given" of releases from before there was another
 
     def __init__(self, card: Card) -> None:
@@ -432,7 +434,7 @@ class Release(Asking):
             FileError: something does not hold, or a file cannot be read.
             ParameterError: a signature is given without a key.
         """
-        made: VerificationReport = import_module("spinney.synthesizers.verification").verify(
+        made: VerificationReport = import_module("spinney.synthesizers.verify").verify(
             self, schema=schema, ledger=ledger, key=key, signature=signature
         )
         return made

@@ -11,7 +11,7 @@ that lies with consistency cannot be told from a true one: that the noise was re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -246,43 +246,28 @@ def _has_columns(release: Release) -> bool:
 _LARGEST_NOISY = 2**61
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
-    """What a file cannot show, and why."""
-
-    what: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.what}, because {self.why}"
-
-
 # What no file shows, whoever made it.
 _NEVER = (
-    Unchecked("that noise was drawn, and from the system's entropy", "only the numbers with noise are in a file"),
-    Unchecked("that the table was counted as stated", "the table is private, and no file holds it"),
-    Unchecked("the notes of charges", "they are words for people, and no number is taken from them"),
-    Unchecked(
-        "other releases and bought answers of the same people", "their charges stand in a ledger, not in this file"
-    ),
+    ("that noise was drawn, and from the system's entropy", "only the numbers with noise are in a file"),
+    ("that the table was counted as stated", "the table is private, and no file holds it"),
+    ("the notes of charges", "they are words for people, and no number is taken from them"),
+    ("other releases and bought answers of the same people", "their charges stand in a ledger, not in this file"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked, in words, and the guarantee that it arrives at."""
+    """What was checked, in words, the guarantee that it arrives at, and what a file cannot show."""
 
     guarantee: str
     checks: tuple[str, ...]
-    not_checked: tuple[Unchecked, ...] = ()
+    not_checked: tuple[Mapping[str, str], ...] = ()  # `what` and `why`
 
 
-def verification(release: Release, *, refits: bool = False) -> Verification:
+def verification(release: Release) -> Verification:
     """Work the promise of a release out again; a ValueError says what does not hold.
 
-    Args:
-        release: what was read.
-        refits: whether to fit the model again to the numbers that the release holds, which may take long.
+    `Release._verified` remembers it. `spinney verify` adds what takes long: `synthesizers/verify.py`.
     """
     card, unit = release.card, Unit.parse(release.card.unit)
     is_fitting = unit.is_person == release.protects_persons
@@ -303,12 +288,12 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()
     checks += verify_utility(release)
-    if refits:
-        checks += release.verify_model()
-    told = [Unchecked(what, why) for what, why in release.unverified()]
+    others = release.unverified()
     if card.design.get(UTILITY) is not None:
-        told.append(Unchecked("the figures of utility themselves", "they compare the release with the private table"))
-    return Verification(card.guarantee, tuple(checks), (*told, *_NEVER))
+        others.append(("the figures of utility themselves", "they compare the release with the private table"))
+    return Verification(
+        card.guarantee, tuple(checks), tuple({"what": what, "why": why} for what, why in (*others, *_NEVER))
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- the card

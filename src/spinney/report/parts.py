@@ -225,7 +225,7 @@ def _meaning(release: Release) -> str:
 def evidence_part(release: Release) -> dict[str, Any]:
     """Digests, versions and checks as plain data."""
     try:
-        checks, problem = list(verification(release).checks), None
+        checks, problem = list((release._verified or verification(release)).checks), None
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as err:  # as `load` does
         checks, problem = [], f"it could not be verified: {brief(str(err))}"
     return {

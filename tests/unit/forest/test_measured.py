@@ -13,7 +13,6 @@ from golden import make
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.fit import refitter
 from spinney.forest.release.measured import NoiseLaw
-from spinney.release.verify import verification
 from support import small_forests
 
 
@@ -125,7 +124,7 @@ def test_what_was_measured_gives_the_model_again(name, tmp_path):
         assert model.tree.cliques == one.model.tree.cliques
         for released, again in zip(one.model.beliefs, model.beliefs, strict=True):
             assert again == pytest.approx(released, abs=1e-7)
-        assert any(check.startswith("the model was fitted again") for check in verification(one, refits=True).checks)
+        assert any(check.startswith("the model was fitted again") for check in one.verify_model())
 
 
 @each_forest
@@ -186,7 +185,7 @@ def test_counts_under_a_prior_are_those_before_it():
     model = sp.ForestSynthesizer("1", prior=small_forests.table(500))
     release = model.fit(rows, small_forests.SCHEMA, entropy=sp.UnsafeSeededEntropy(1)).release_
     assert all(column is not None for column in release.measured.columns)
-    assert not any("fitted again" in check for check in verification(release, refits=True).checks)
+    assert not any("fitted again" in check for check in release.verify_model())
 
 
 # ------------------------------------------------------------------------------------------------------ laws of noise

@@ -19,7 +19,6 @@ from spinney.errors import FileError
 from spinney.forest.release.model import ForestRelease
 from spinney.release.card import ContradictionError
 from spinney.release.file import to_arrow
-from spinney.release.verify import verification
 
 SCHEMA = sp.Schema(
     {
@@ -176,7 +175,7 @@ def test_honest_files_are_read_and_verified(tmp_path: Path, formulas: list[str],
     members = contents(tmp_path, formulas, epsilon=epsilon, unit=unit, delta="1e-6", quality="fast")
     release = sp.load(written(tmp_path, members))
     assert isinstance(release, ForestRelease)
-    checks = verification(release, refits=True).checks
+    checks = release.verify_model()
     assert any("chosen again" in line for line in checks) == (release.analyses is not None)
 
 
