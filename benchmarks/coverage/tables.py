@@ -126,7 +126,7 @@ HELD_OUT = (
 NAMES = (*(name for name in MADE), *FORESTS, *TREES, *PERSONS_TABLES)
 
 # Steps that values of these tables come in.
-_STEPS: dict[str, dict[str, float]] = {
+STEPS: dict[str, dict[str, float]] = {
     "diamonds": {
         **dict.fromkeys(("carat", "x", "y", "z"), 0.01),
         **dict.fromkeys(("depth", "table"), 0.1),
@@ -235,11 +235,11 @@ def population(name: str, folder: Path | None, *, most_rows: int) -> Population:
         file, columns = TREES[name]
         frame = pl.read_parquet(folder / f"{file}.parquet", columns=list(columns)).drop_nulls()
         schema = sp.Schema(dict(columns))
-        return Population(name, _part(_in_steps(frame, schema), most_rows), schema)
+        return Population(name, _part(in_steps(frame, schema), most_rows), schema)
     if name in PERSONS_TABLES:
         return _persons(name, folder, most_rows // 5)
     frame, schema = _read(name, folder)
-    frame = _part(_in_steps(frame, schema), most_rows)
+    frame = _part(in_steps(frame, schema), most_rows)
     formulas = (tuple(listed.get(name, ())) for listed in (FORMULAS, OTHER_FORMULAS))
     return Population(name, frame, schema, CODES.get(name, {}), *formulas)
 
@@ -288,7 +288,7 @@ def _read(name: str, folder: Path) -> tuple[pl.DataFrame, sp.Schema]:
         stated = dict(PEOPLE["lahman"](folder / "people").row_columns)
         return pl.read_parquet(folder / "people/lahman_rows.parquet").select(*stated), sp.Schema(stated)
     table = load(name.removesuffix(" without steps").removesuffix(" with places"), folder)
-    of_table = _STEPS.get(name, {})
+    of_table = STEPS.get(name, {})
     kept = columns or tuple(table.schema)
     return table.frame.select(*kept), sp.Schema(
         {
@@ -325,7 +325,7 @@ def persons_frame(table: PeopleTable, persons: pl.DataFrame | None, rows: pl.Dat
         *(pl.col(column).alias(f"{PERSONS}.{column}") for column in table.person_columns),
         pl.col("rows").fill_null(0).alias(f"{ROWS}.#"),
     )
-    return _in_steps(joined, sp.Schema({**stated, f"{ROWS}.#": sp.Integer(0, table.most)}))
+    return in_steps(joined, sp.Schema({**stated, f"{ROWS}.#": sp.Integer(0, table.most)}))
 
 
 def drawn_persons(here: Population, drawn: Any) -> pl.DataFrame:
@@ -335,7 +335,7 @@ def drawn_persons(here: Population, drawn: Any) -> pl.DataFrame:
     return persons_frame(here.people, tables.get(PERSONS), tables[ROWS])
 
 
-def _in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
+def in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
     """Numbers as the decimals that the schema says they are; in single precision there is no 93.918."""
     return frame.with_columns(
         (pl.col(name).cast(pl.Float64) / column.multiple_of).round().mul(column.multiple_of).round(9)

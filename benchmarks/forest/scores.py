@@ -182,9 +182,9 @@ def areas(
 ) -> dict[str, float]:
     """Area under the ROC on real rows of each classifier that learnt from others."""
     schema = sp.Schema({**table.schema, table.target: Boolean()})
-    train = thinned(_folded(rows, table), table.target, max_train, seed)
+    train = thinned(folded(rows, table), table.target, max_train, seed)
     return train_on_synthetic(
-        _folded(test, table), train, schema, target=table.target, classifiers=classifiers, seed=seed
+        folded(test, table), train, schema, target=table.target, classifiers=classifiers, seed=seed
     )
 
 
@@ -199,7 +199,7 @@ def thinned(rows: pl.DataFrame, target: str, n_rows: int, seed: int) -> pl.DataF
     return rows[np.sort(np.concatenate([rare[:n_rare], common[: n_rows - n_rare]]))]
 
 
-def _folded(rows: pl.DataFrame, table: BenchTable) -> pl.DataFrame:
+def folded(rows: pl.DataFrame, table: BenchTable) -> pl.DataFrame:
     """The target as true where it is one of the positive values."""
     target = rows[table.target]
     if not target.dtype.is_integer():

@@ -37,6 +37,7 @@ from spinney.metrics.distances import (
     zeros_of,
 )
 from spinney.metrics.reading import Binned, Cutter, Scale, Side, Tables
+from spinney.metrics.sense import Looked, Sense, look, shown_places, together
 from spinney.release.release import Report
 from spinney.schema.schema import Schema, SchemaLike
 from spinney.tables.frames import Table, open_table
@@ -98,11 +99,13 @@ class Comparison(Documented):
         columns: the distances of each column, by its name.
         pairs: the total variation of two columns together, by their names, where it was asked for.
         triples: the same of three columns.
+        sense: what a person who reads single rows would notice, with rows of both tables; None where rows have weights.
     """
 
     columns: Mapping[str, ColumnComparison]
     pairs: Mapping[tuple[str, ...], float]
     triples: Mapping[tuple[str, ...], float]
+    sense: Sense | None = None
 
     @property
     def worst_ks(self) -> tuple[str, float]:
@@ -195,7 +198,9 @@ def compare(
     check_ways(ways, 3)
     cutter = Cutter(tables, bins, scale)
 
-    def of_column(name: str, column: Column, sides: tuple[Side, Side]) -> tuple[ColumnComparison, Binned]:
+    places = shown_places(tables)
+
+    def of_column(name: str, column: Column, sides: tuple[Side, Side]) -> tuple[ColumnComparison, Binned, Looked]:
         cells = cutter.cut(name, sides)
         found = ColumnComparison(
             ks_of(tables, column, sides),
@@ -205,13 +210,15 @@ def compare(
             zeros_of(column, sides),
             *moments_of(column, sides),
         )
-        return found, cells
+        return found, cells, look(column, sides, places)
 
     both = tables.by_column(of_column)
-    columns = {name: found for name, (found, _) in both.items()}
-    cells = {name: binned for name, (_, binned) in both.items()}
-    together = {size: variations(tables, cells, size) if size <= min(ways, len(columns)) else {} for size in (2, 3)}
-    return Comparison(columns, together[2], together[3])
+    columns = {name: found for name, (found, _, _) in both.items()}
+    cells = {name: binned for name, (_, binned, _) in both.items()}
+    has_weights = real_weights is not None or synthetic_weights is not None
+    sense = None if has_weights else together(tables, {name: looked for name, (_, _, looked) in both.items()})
+    joint = {size: variations(tables, cells, size) if size <= min(ways, len(columns)) else {} for size in (2, 3)}
+    return Comparison(columns, joint[2], joint[3], sense)
 
 
 # --------------------------------------------------------------------------------------------------------------- beside

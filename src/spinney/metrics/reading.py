@@ -110,6 +110,7 @@ class Tables:
         if not compared:
             raise SchemaError("the schema has no column to compare; identifiers and ignored columns are left out")
         self.schema = Schema(compared)
+        self.rules = schema.rules
         self.both = tables
         self.weights = tuple(
             None if given is None else read_shares(given, table.n_rows, f"{argument}_weights")
