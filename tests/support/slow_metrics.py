@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 
@@ -79,3 +80,20 @@ def rank_distance(first: list[float], second: list[float]) -> float:
         return (sum(v < x for v in first) + sum(v <= x for v in first)) / 2 / len(first)
 
     return wasserstein([rank(v) for v in first], [rank(v) for v in second])
+
+
+def percents(x: list[float], y: list[float], has_steps: bool) -> list[float]:
+    """In how many rows x is so many hundredths of y, to the nearest step of numbers from a thousand steps up."""
+    counts = [0.0] * 201
+    for first, second in zip(x, y, strict=True):
+        if math.isnan(first) or math.isnan(second) or not first or not second:
+            continue
+        a, b = Fraction(first), Fraction(second)
+        if a == b:
+            counts[100] += 1
+            continue
+        room = Fraction(1, 2) if has_steps else abs(b) / 10**9
+        fits = [p for p in range(1, 201) if p != 100 and abs(a - p * b / 100) <= room]
+        if fits and not (has_steps and abs(b) < 1000):
+            counts[fits[0]] += 1
+    return counts

@@ -53,6 +53,7 @@ TINY: dict[str, tuple[str, ...]] = {
         "--folder out/scale --rows 20_000 --only spark peers",
         "--folder out/scale --rows 20_000 --only forest_spark",
     ),
+    "benchmarks.sense": ("--out out/sense --quick",),
     "benchmarks.tables": (
         "--data data --out out/tables --only diamonds --epsilon 1 --quality fast --target none --runs 1"
         " --distances-only | tools/tables_page.py --from out/tables",

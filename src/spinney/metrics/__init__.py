@@ -25,6 +25,7 @@ from spinney.metrics.distances import (
     wasserstein,
     zeros_off,
 )
+from spinney.metrics.sense import Sense, sense
 
 # ------------------------------------------------------------------------------------------------------------ catalogue
 # The metrics by name: what each is called, which way is better, and between which values it lies. NOT PRIVATE.
@@ -117,10 +118,12 @@ __all__ = [
     "ColumnComparison",
     "Comparison",
     "Metric",
+    "Sense",
     "beside",
     "common_values_kept",
     "compare",
     "ks_distance",
+    "sense",
     "total_variation",
     "train_on_synthetic",
     "wasserstein",

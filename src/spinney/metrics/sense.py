@@ -329,8 +329,8 @@ def _related(schema: Schema, looked: Mapping[str, Looked]) -> Iterator[Related]:
     kinds: dict[Any, list[str]] = {}
     for name, one in looked.items():
         if one.values is not None:
-            column = schema[name]
-            kinds.setdefault((column._compared_as, _step(column), getattr(column, "timezone", None)), []).append(name)
+            kind = schema[name]._compared_as, _step(schema[name]), getattr(schema[name], "timezone", None)
+            kinds.setdefault(kind, []).append(name)
     for (compared, step, _), names in kinds.items():
         is_number = compared == "numbers"
         for first, second in combinations(names[:_MOST_RELATED], 2):
