@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 import spinney as sp
@@ -92,12 +93,10 @@ def _described(name: str, folder: Path) -> tuple[pl.DataFrame, dict[str, Column]
 
 def _births(folder: Path) -> tuple[pl.DataFrame, dict[str, Column], str]:
     groups = {"parity": [1, 2, 4, 7, 11], "gestation_week": [28, 29, 32, 34, 37, 42]}
-    frame = pl.read_parquet(folder / f"{BIRTHS}.parquet").select(
+    published = pl.read_parquet(folder / f"{BIRTHS}.parquet")
+    frame = published.select(
         pl.col("mother_age").clip(17, 45),
-        *(
-            pl.col(name).cut(starts[1:], left_closed=True, labels=[str(start) for start in starts]).cast(pl.String)
-            for name, starts in groups.items()
-        ),
+        *(_group_starts(published[name], starts) for name, starts in groups.items()),
         pl.col("is_female").cast(pl.Boolean),
         pl.col("date_of_birth").cast(pl.Date).dt.month().cast(pl.Int64).alias("month"),
         (pl.col("birth_weight") // 100 * 100).clip(1_400, 4_500),
@@ -110,3 +109,9 @@ def _births(folder: Path) -> tuple[pl.DataFrame, dict[str, Column], str]:
         "birth_weight": sp.Integer(1_400, 4_500, multiple_of=100),
     }
     return frame, columns, "birth_weight"
+
+
+def _group_starts(values: pl.Series, starts: list[int]) -> pl.Series:
+    """Where the group of each value begins, as text; what is below the first belongs to it."""
+    places = np.searchsorted(starts, values.to_numpy(), "right").clip(1) - 1
+    return pl.Series(values.name, np.array(starts)[places]).cast(pl.String)

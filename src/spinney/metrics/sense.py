@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Column, Date, Datetime, Number, exact
 from spinney.compiled import compiled
-from spinney.metrics.reading import Distribution, Side, Tables, Truths
-from spinney.metrics.sums import Floats
+from spinney.metrics.reading import Distribution, Floats, Side, Tables, Truths
 from spinney.schema.rules import AtMost, Rule
 from spinney.schema.schema import Schema, SchemaLike
 
