@@ -19,7 +19,7 @@ import spinney as sp
 from spinney.counting import spill
 from spinney.counting.counter import CellCounter, Marks
 from spinney.errors import FileError, InputError
-from spinney.tables.engines.stream import ColumnPasses, RuledCounts
+from spinney.tables.engines.stream import RuledCounts, StreamSource
 from support.forest_tables import members
 from support.open_files import open_files
 from support.ruled_tables import SCHEMA, N, rows
@@ -45,13 +45,13 @@ def read_again(monkeypatch) -> list[tuple[str, int]]:
     """A limit with room for few codes; of which columns rows were counted again, and how many."""
     monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
     found: list[tuple[str, int]] = []
-    inside = ColumnPasses._inside
+    inside = StreamSource._inside
 
     def watched(self, marks, is_wanted, n_rows):
         found.append((marks.lattice.axes[0].name, n_rows))
         return inside(self, marks, is_wanted, n_rows)
 
-    monkeypatch.setattr(ColumnPasses, "_inside", watched)
+    monkeypatch.setattr(StreamSource, "_inside", watched)
     return found
 
 

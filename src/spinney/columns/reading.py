@@ -75,6 +75,11 @@ class Physical:
     values: NDArray[Any]
     is_null: NDArray[np.bool_] | None = None
 
+    @property
+    def is_missing(self) -> NDArray[np.bool_]:
+        """Which rows have no value: null, NaN or infinite."""
+        return np.asarray(~np.isfinite(self.values)) if self.is_null is None else np.asarray(self.is_null)
+
 
 # --------------------------------------------------------------------------------------------------------- Arrow values
 # Columns of tables as Arrow arrays, and Arrow arrays as numbers: what several kinds of columns read alike.

@@ -311,7 +311,7 @@ class MarkCounter(Sensitive):
             n_here = min(_BLOCK, stop - first)
             self.marks.find(columns[0], first, first + n_here, cells[:n_here], places[first - start :][:n_here])
         with self._sums.one() as counts:
-            _add_places(places, counts)
+            _add_cells(places, counts)
 
     def between(self) -> Counts:
         """All numbers together; nothing is left here."""
@@ -337,12 +337,6 @@ def _find_marks(cells: Cells, first: Cells, before: NDArray[np.int32], shift: in
         for k in range(mark + 1, stop):
             n_passed += first[k] <= cells[i]
         places[i] = mark + n_passed
-
-
-@compiled
-def _add_places(places: NDArray[np.int32], counts: NDArray[Any]) -> None:
-    for row in range(places.size):
-        counts[np.uint32(places[row])] += 1
 
 
 # -------------------------------------------------------------------------------------------------------- dense counter
@@ -480,7 +474,7 @@ def _add_codes(codes: NDArray[np.uint64], shift: np.uint64, counts: NDArray[np.i
 
 
 @compiled
-def _add_cells(cells: NDArray[np.int64], counts: NDArray[np.int32]) -> None:
+def _add_cells(cells: NDArray[Any], counts: NDArray[Any]) -> None:
     for row in range(cells.size):
         counts[np.uint64(cells[row])] += 1
 

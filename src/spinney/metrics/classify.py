@@ -155,7 +155,7 @@ def _features(table: Table, target: str) -> Floats:
         if name == target:
             continue
         physical = table.physical(name)
-        is_null = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        is_null = physical.is_missing
         if is_null.any() and not column.nullable:
             raise InputError(
                 f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table"

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinney import documents
 from spinney.columns import Column, whole_range
 from spinney.documents import Document, Documented, Facts
-from spinney.errors import MissingExtraError, SpinneyError
+from spinney.errors import SpinneyError
 from spinney.metrics.classify import train_on_synthetic
 from spinney.metrics.distances import (
     DEFAULT_BINS,
@@ -338,7 +338,7 @@ def real_bars(
 def _counts(table: Table, name: str, column: Column, labels: Sequence[Any]) -> list[int]:
     physical = table.physical(name)
     values = np.asarray(physical.values)
-    is_null = ~np.isfinite(values) if physical.is_null is None else np.asarray(physical.is_null)
+    is_null = physical.is_missing
     present = values[~is_null]
     if column._axis_kind != "category" and getattr(column, "has_bounds", False):
         low, high = (column.low, column.high) if column._axis_kind == "real" else whole_range(column)  # type: ignore[attr-defined]
@@ -372,8 +372,6 @@ def _trained(
             train_on_synthetic(_few(tests, rng), _few(rows, rng), schema, target=target, classifiers=CLASSIFIERS)
             for rows in (synthetic, learns)
         ]
-    except MissingExtraError as problem:
-        return None, f"Classifiers were not trained: {problem}."
     except SpinneyError as problem:
         return None, f"Classifiers were not trained: {problem}."
     note = (

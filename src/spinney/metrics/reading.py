@@ -95,14 +95,11 @@ class Tables:
     ) -> None:
         schema = as_schema(schema)
         tables = open_table(real, schema), _open_drawn(synthetic, schema)
-        if schema._awaits_bounds:
-            raise SchemaError(
-                "the schema leaves some bounds open; use the schema of the release, which has all (--release FILE)"
-            )
-        if schema._columns_awaiting_values:
-            raise SchemaError(
-                "the schema leaves some lists open; use the schema of the release, which has all (--release FILE)"
-            )
+        for what, is_open in (("bounds", schema._awaits_bounds), ("lists", schema._columns_awaiting_values)):
+            if is_open:
+                raise SchemaError(
+                    f"the schema leaves some {what} open; use the schema of the release, which has all (--release FILE)"
+                )
         for table, argument in zip(tables, ("real", "synthetic"), strict=True):
             if not table.n_rows:
                 raise InputError(f"{argument} has no rows; there is nothing to compare")
@@ -184,10 +181,9 @@ def _open_drawn(synthetic: Any, schema: Schema) -> Table:
 
 def _read(table: Table, name: str, column: Column) -> tuple[Numbers, Truths]:
     physical = table.physical(name)
-    is_null = ~np.isfinite(physical.values) if physical.is_null is None else np.asarray(physical.is_null)
-    if not column.nullable and is_null.any():
+    if not column.nullable and physical.is_missing.any():
         raise missing(name)
-    return physical.values, is_null
+    return physical.values, physical.is_missing
 
 
 def _alike(values: tuple[Numbers, ...], nulls: tuple[Truths, ...], column: Real) -> tuple[Numbers, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from spinney.columns import Bounded, Category, Column, Identifier, Real, whole_range
@@ -96,6 +96,7 @@ def _words(name: str) -> set[str]:
 MOST_ROWS = 65_535
 # Sums of differences between reals that lie further apart may leave the range of floats, and their squares do.
 _FARTHEST = 1e150
+_ALWAYS = ("column", "most_rows")
 _ENTRIES = ("column", "most_rows", "order", "steps", "role", "differences")
 # What a link calls the same.
 _OTHERWISE = {"most": "most_rows", "child": "column"}
@@ -208,24 +209,15 @@ class PersonRows:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data; what is at its default is left out."""
-        described: dict[str, Any] = {"column": self.column, "most_rows": self.most_rows}
-        if self.order is not None:
-            described["order"] = self.order
-        if self.steps:
-            described["steps"] = True
-        if self.role is not None:
-            described["role"] = self.role
-        if self.differences:
-            described["differences"] = list(self.differences)
-        return described
+        stated = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        described = {name: value for name, value in stated.items() if name in _ALWAYS or value}
+        return described | ({"differences": list(self.differences)} if self.differences else {})
 
     def shown(self, *, most: str = "most_rows") -> str:
         """All but the column, as the options of a call."""
         described = self.to_dict()
-        described[most] = described.pop("most_rows")
         del described["column"]
-        first = {most: described.pop(most)}
-        return ", ".join(f"{name}={value!r}" for name, value in (first | described).items())
+        return ", ".join(f"{most if name == 'most_rows' else name}={value!r}" for name, value in described.items())
 
 
 def person_rows(

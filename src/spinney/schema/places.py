@@ -169,11 +169,12 @@ def with_shapes(described: dict[str, Any], folder: Path) -> dict[str, Any]:
     places = described.get("places")
     if not isinstance(places, list):
         return described
-    read = [_with_shape(number, entry, folder) for number, entry in enumerate(places, start=1)]
+    read = [with_shape(number, entry, folder) for number, entry in enumerate(places, start=1)]
     return {**described, "places": read}
 
 
-def _with_shape(number: int, entry: Any, folder: Path) -> Any:
+def with_shape(number: int, entry: Any, folder: Path) -> Any:
+    """The `number`-th entry of [[places]], with its shape in place of the name of a file."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("within"), str):
         return entry
     with at(f"place {number}"):

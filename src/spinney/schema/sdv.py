@@ -147,10 +147,8 @@ def _refuse_child(table: str, relationships: Any) -> None:
 
 
 def _names(nullable: Any) -> frozenset[str]:
-    if isinstance(nullable, (str, bytes)) or not isinstance(nullable, Iterable):
-        raise SchemaError(f"nullable={brief(nullable)} is not a list of column names such as ['income']")
-    names = list(nullable)
-    if not all(isinstance(name, str) for name in names):
+    names = None if isinstance(nullable, (str, bytes)) or not isinstance(nullable, Iterable) else list(nullable)
+    if names is None or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"nullable={brief(nullable)} is not a list of column names such as ['income']")
     return frozenset(names)
 

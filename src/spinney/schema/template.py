@@ -21,7 +21,7 @@ from spinney.columns import COLUMN_TYPES, KINDS, Column
 from spinney.columns.reading import is_string, types_of
 from spinney.errors import InputError, SchemaError
 from spinney.schema.persons import key_in, names_persons, options_from_dict, suggested_keys, suggested_orders
-from spinney.schema.places import Place, check_places, place_from_dict, suggested_places, with_shapes
+from spinney.schema.places import Place, check_places, place_from_dict, suggested_places, with_shape, with_shapes
 from spinney.schema.plain import check_plain, column_from_dict, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
 from spinney.schema.schema import ENTRIES, Schema, no_entry, schema_from_plain
@@ -97,16 +97,21 @@ def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str])
     return columns
 
 
+def _entries_of(described: Mapping[str, Any], kind: str, faults: list[str]) -> list[Any]:
+    """What stands under [[rules]] or [[places]], each entry by itself; nothing where that is no list."""
+    entries = described.get(f"{kind}s", [])
+    if isinstance(entries, list):
+        return entries
+    faults.append(f"{kind}s is not a list of tables; write each {kind} as a table under [[{kind}s]]")
+    return []
+
+
 def _read_rules(
     described: Mapping[str, Any], columns: dict[str, Column], unread: frozenset[str], faults: list[str]
 ) -> list[Rule]:
     """The rules, if they are all right together. Those about columns that could not be read are passed over."""
-    entries = described.get("rules", [])
-    if not isinstance(entries, list):
-        faults.append("rules is not a list of tables; write each rule as a table under [[rules]]")
-        return []
     rules: list[Rule] = []
-    for place, entry in enumerate(entries, start=1):
+    for place, entry in enumerate(_entries_of(described, "rule", faults), start=1):
         with _collect(faults, f"rule {place}"):
             rule = rule_from_dict(place, entry)
             if unread.isdisjoint(rule.columns):
@@ -127,21 +132,13 @@ def _read_places(
     folder: Path,
 ) -> list[Place]:
     """The places that are right. Those of columns that could not be read are passed over."""
-    entries = described.get("places", [])
-    if not isinstance(entries, list):
-        faults.append("places is not a list of tables; write each place as a table under [[places]]")
-        return []
     places: list[Place] = []
-    for number, entry in enumerate(entries, start=1):
-        try:
-            (whole,) = with_shapes({"places": [entry]}, folder)["places"]
-            place = place_from_dict(number, whole)
+    for number, entry in enumerate(_entries_of(described, "place", faults), start=1):
+        with _collect(faults, f"place {number}"):
+            place = place_from_dict(number, with_shape(number, entry, folder))
             if unread.isdisjoint(place.columns):
                 check_places([*places, place], columns, rules)
                 places.append(place)
-        except SchemaError as err:
-            said = str(err).removeprefix("place 1: ")
-            faults.append(said if said.startswith("place ") else f"place {number}: {said}")
     return places
 
 
@@ -186,8 +183,8 @@ _PREAMBLE = """\
 # occur, are facts about the people in it; bounds taken from the data would reveal them without any noise. State what
 # is publicly known about each column: an age lies in 0..120, whoever is in the table. Round bounds that are somewhat
 # too wide cost little, and values outside are moved to the nearest bound. If nothing is known, write
-# `bounds = "private"` in place of low and high: fit then estimates the bounds privately, using part of epsilon. With
-# [person], which is explained below, bounds have to be stated.
+# `bounds = "private"` in place of low and high: fit then estimates the bounds privately, using part of epsilon.
+# With [person], which is explained below, bounds have to be stated.
 #
 # Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
 # (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated. A

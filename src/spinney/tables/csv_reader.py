@@ -209,12 +209,12 @@ def _decoder(head: bytes, csv: CSV) -> Any:
     encoding = stated or marked or "utf-8"
     if encoding == "utf-8":
         # Validated where text is made of it: bytes that are no text may stand in columns that nobody reads.
-        return _without_mark(lambda raw, _: raw, codecs.BOM_UTF8)
+        return _without_mark(lambda raw, _: raw)
     decoder = codecs.getincrementaldecoder(encoding)("strict")
-    return _without_mark(lambda raw, final: decoder.decode(raw, final).encode("utf-8"), codecs.BOM_UTF8)
+    return _without_mark(lambda raw, final: decoder.decode(raw, final).encode("utf-8"))
 
 
-def _without_mark(decode: Any, mark: bytes) -> Any:
+def _without_mark(decode: Any) -> Any:
     is_first = True
 
     def decoded(raw: bytes, final: bool) -> bytes:
@@ -222,7 +222,7 @@ def _without_mark(decode: Any, mark: bytes) -> Any:
         text: bytes = decode(raw, final)
         if is_first and text:
             is_first = False
-            return text.removeprefix(mark)
+            return text.removeprefix(codecs.BOM_UTF8)
         return text
 
     return decoded
@@ -414,9 +414,9 @@ def reads_as_value(cell: str) -> str | None:
         return "reads as a missing value"
     if text.lower() in _TRUTH:
         return "reads as a boolean"
-    if _is_number(text):
+    if _can(float, text.replace(",", ".")):
         return "reads as a number"
-    if _is_moment(text) or _WRITTEN_DAY.match(text) or _CLOCK.match(text):
+    if _can(datetime.fromisoformat, text) or _WRITTEN_DAY.match(text) or _CLOCK.match(text):
         return "reads as a date or time"
     if _ADDRESS.fullmatch(text):
         return "reads as an e-mail address"
@@ -468,17 +468,9 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _is_number(text: str) -> bool:
+def _can(parse: Callable[[str], Any], text: str) -> bool:
     try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
+        parse(text)
     except ValueError:
         return False
     return True
@@ -544,9 +536,8 @@ class CSVTable(Table):
 
     def physical(self, name: str) -> Physical:
         physical = super().physical(name)
-        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
-        if not self.schema[name].nullable and is_missing.any():
-            raise missing(name, self._place(name, int(is_missing.argmax())))
+        if not self.schema[name].nullable and physical.is_missing.any():
+            raise missing(name, self._place(name, int(physical.is_missing.argmax())))
         return physical
 
     def stored(self, name: str) -> Physical:

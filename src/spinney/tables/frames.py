@@ -153,6 +153,11 @@ def _remedy_of_types(dtype: Any, column: Column) -> str:
 
 
 FrameKind = Literal["pandas", "polars", "pyarrow", "numpy"]
+_KINDS: dict[nw.Implementation, FrameKind] = {
+    nw.Implementation.PANDAS: "pandas",
+    nw.Implementation.POLARS: "polars",
+    nw.Implementation.PYARROW: "pyarrow",
+}
 
 
 class Table:
@@ -255,16 +260,9 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         )
     except nw.exceptions.DuplicateError:
         raise_alone(InputError("the table has two columns of the same name; rename one"))
-    kind: FrameKind
-    implementation = wrapped.implementation
-    if implementation.is_pandas():
-        kind = "pandas"
-    elif implementation.is_polars():
-        kind = "polars"
-    elif implementation.is_pyarrow():
-        kind = "pyarrow"
-    else:
-        raise InputError(f"tables of {implementation} are not supported; convert to pandas, polars or pyarrow")
+    if wrapped.implementation not in _KINDS:
+        raise InputError(f"tables of {wrapped.implementation} are not supported; convert to pandas, polars or pyarrow")
+    kind = _KINDS[wrapped.implementation]
     check_names(names, schema, index=getattr(getattr(frame, "index", None), "names", None) or ())
     opened: dict[str, tuple[Any, bool]] = {}  # small tables come by the thousand, so that nothing is looked up twice
     for name, column in schema.items():

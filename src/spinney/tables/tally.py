@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,9 @@ class Tally(Sensitive):
 
     def __add__(self, other: Tally) -> Tally:
         ends = [one.ends for one in (self, other) if one.ends is not None]
+        numbers = [entry.name for entry in fields(Tally) if entry.name.startswith("n_")]
         return Tally(
-            n_rows=self.n_rows + other.n_rows,
-            n_missing=self.n_missing + other.n_missing,
-            n_below=self.n_below + other.n_below,
-            n_above=self.n_above + other.n_above,
-            n_off_step=self.n_off_step + other.n_off_step,
-            n_other=self.n_other + other.n_other,
-            n_wrong=self.n_wrong + other.n_wrong,
+            **{name: getattr(self, name) + getattr(other, name) for name in numbers},
             complaint=self.complaint or other.complaint,
             is_counted=self.is_counted and other.is_counted,
             ends=(min(low for low, _ in ends), max(high for _, high in ends)) if ends else None,
@@ -101,7 +96,7 @@ def tally_table(table: Table, names: Iterable[str], rules: Sequence[Rule]) -> Ta
             continue
         tallies.columns[name] = _tally(physical, column)
         if name in about:
-            numbers[name] = np.where(_is_missing(physical), np.nan, physical.values.astype(np.float64))
+            numbers[name] = np.where(physical.is_missing, np.nan, physical.values.astype(np.float64))
     for rule in rules_among(rules, numbers):
         tallies.n_broken[rule] = int(np.count_nonzero(~rule.holds(numbers, table.schema)))
     return tallies
@@ -121,14 +116,8 @@ def place_of_other(column: Column) -> int | None:
     return column.listed.index(column.other)
 
 
-def _is_missing(physical: Physical) -> NDArray[np.bool_]:
-    if physical.is_null is not None:
-        return physical.is_null
-    return np.asarray(~np.isfinite(physical.values))
-
-
 def _tally(physical: Physical, column: Column) -> Tally:
-    present = physical.values[~_is_missing(physical)]
+    present = physical.values[~physical.is_missing]
     is_single = present.dtype == np.float32
     if present.dtype.kind == "f":
         present = present.astype(

@@ -53,14 +53,8 @@ def open_files(
     return _stream(kind, schema, [make(name, schema, batch_bytes=batch_bytes) for name in names])
 
 
-def open_by_polars(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
-    """The table in Parquet files that polars reads; rows come back as polars frames."""
-    return open_files(path, schema, engine="polars", batch_bytes=batch_bytes)
-
-
-def open_by_duckdb(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
-    """The table in Parquet files that DuckDB reads."""
-    return open_files(path, schema, engine="duckdb", batch_bytes=batch_bytes)
+# The table in Parquet files that polars reads, whose rows come back as polars frames; and in those that DuckDB reads.
+open_by_polars, open_by_duckdb = (partial(open_files, engine=engine) for engine in ("polars", "duckdb"))
 
 
 def open_csv(csv: CSV | PipedCSV, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:

@@ -60,10 +60,8 @@ def state_rows(table: Table, cuts: Sequence[AnyCut]) -> StateRows:
 def check_values(table: Table) -> None:
     """Raise an InputError that names the first column with values that cannot be counted."""
     for name in parts_first(table.schema):
-        column = table.schema[name]
-        physical = table.physical(name)
-        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
-        if not column.nullable and is_missing.any():
+        is_missing = table.physical(name).is_missing
+        if not table.schema[name].nullable and is_missing.any():
             raise missing(name)
 
 

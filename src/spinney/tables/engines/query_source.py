@@ -273,6 +273,10 @@ class QuerySource(Source):
         self._rows.refuse_bad_rows(self.run(self._rows.bad_rows(), "checking values"))
         self._is_checked = True
 
+    def _check_once(self) -> None:
+        if not self._is_checked:
+            self.check_values()
+
     def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
         among = rules_among(rules, names)
         return self._rows.read_tallies(names, among, self.run(self._rows.tallies(names, among), "checking values"))
@@ -315,8 +319,7 @@ class QuerySource(Source):
 
     def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         """A byte for each row and column (two beyond 256 states), twice over while the answer is unpacked."""
-        if not self._is_checked:
-            self.check_values()
+        self._check_once()
         rows = states_array(cuts, self.n_rows)
         answer = self.run(self._rows.states(cuts, rows.true_states.dtype), "reading states of rows")
         if answer.num_rows != self.n_rows:
@@ -326,8 +329,7 @@ class QuerySource(Source):
 
     def state_tables(self, cuts: Sequence[AnyCut], *, is_asked_again: bool = False) -> StateTables:
         """Counted by the engine where it can; otherwise held here."""
-        if not self._is_checked:
-            self.check_values()
+        self._check_once()
         passes = self.table_passes(cuts, keeps=is_asked_again)
         if passes is None:
             return self.state_rows(cuts)
@@ -336,8 +338,7 @@ class QuerySource(Source):
 
     def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Of states that come over some rows at a time, where the engine can hand them out so."""
-        if not self._is_checked:
-            self.check_values()
+        self._check_once()
         none = states_array(cuts, 0)
         passes = self.table_passes(cuts, keeps=False)
         if passes is None:
@@ -352,8 +353,7 @@ class QuerySource(Source):
 
     def held_rows(self) -> HeldRows:
         """Rows come over once, in as many answers as the engine makes of them, with all rows of a key in one."""
-        if not self._is_checked:
-            self.check_values()
+        self._check_once()
         rows, start = HeldRows(self.schema, self.n_rows), 0
         for answer in self.run_in_parts(self._rows.numbers_and_key(), "reading rows"):
             if start + answer.num_rows > self.n_rows:

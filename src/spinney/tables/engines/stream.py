@@ -3,7 +3,6 @@
     passes over batches    threads count tables of states batch by batch, each into sums of its own
     counted states         tables of a forest, in as few passes as the limit of memory allows
     ruled counts           rows before the cells that a tree along a ruler asks for
-    passes over columns    cells of columns, or rows between marks of a ruler, in one pass
     stream source          `StreamSource`: the answers to a synthesizer's questions
 
 Batches are read by the same code as any other table, so cells agree to the last bit. Passes over a table that
@@ -19,6 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from copy import copy
+from functools import partial
 from itertools import combinations
 from threading import Lock
 from typing import Any, TypeVar, cast
@@ -419,106 +419,24 @@ class RuledCounts(NeverPickled):
         self._inside = inside
 
 
-# -------------------------------------------------------------------------------------------------- passes over columns
-# Columns by themselves, counted while a table comes in batches: their cells, or the rows between marks of a ruler.
-#
-# One pass counts all columns. A column of which there are too many cells is counted between marks; where its tree
-# goes further, it is read once more by itself, and only the rows in question are counted by their cells.
-
-
-# Cells of the rows of one column that is read again may take this part of the limit of memory.
-_AGAIN_PART = 4
-
-
-class ColumnPasses(Sensitive):
-    """Counts columns, all of them in one pass. SENSITIVE.
-
-    Args:
-        each_batch: reads the table.
-        n_rows: how many rows there are.
-        n_workers: how many threads work at once.
-        memory_limit: bytes that counts may take before they go to disk.
-        spill_folder: where they go then; None: the folder for temporary files.
-    """
-
-    def __init__(
-        self, each_batch: EachBatch, *, n_rows: int, n_workers: int, memory_limit: int, spill_folder: str | None
-    ) -> None:
-        self._each_batch, self._n_rows, self._n_workers = each_batch, n_rows, n_workers
-        self._memory_limit, self._spill_folder = memory_limit, spill_folder
-
-    def cells(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
-        """True counts of every occupied cell, of one lattice after the other."""
-        return cast(Iterator[CellCounts], self.ruled(lattices, ()))
-
-    def ruled(self, lattices: Sequence[Lattice], rulers: Sequence[RootedRuler | None]) -> Iterator[ColumnCounts]:
-        """The same, or rows between marks, of columns with a ruler whose cells would go to disk."""
-        runs = cell_counters(
-            lattices,
-            n_rows=self._n_rows,
-            n_workers=self._n_workers,
-            memory_limit=self._memory_limit,
-            spill_folder=self._spill_folder,
-            rulers=rulers,
-        )
-
-        def count(_: int, table: Table) -> None:
-            for run in runs:
-                run.add(axis_columns(table, run.lattice), 0, table.n_rows)
-
-        names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
-        try:
-            self._each_batch(list(names), "counting cells", count)
-        except BaseException:
-            _close(runs)
-            raise
-        return self._merged(runs)
-
-    def _merged(self, runs: list[AnyCounter]) -> Iterator[ColumnCounts]:
-        try:
-            for run in runs:
-                yield self._between(run) if isinstance(run, MarkCounter) else run.merged()
-                run.close()
-        finally:
-            _close(runs)
-
-    def _between(self, run: MarkCounter) -> RuledCounts:
-        marks = run.marks
-        return RuledCounts(marks, run.between(), lambda is_wanted, n_rows: self._inside(marks, is_wanted, n_rows))
-
-    def _inside(self, marks: Marks, is_wanted: NDArray[np.bool_], n_rows: int) -> CellCounts:
-        """Cells of the rows behind some marks, of which there are so many, by one more pass."""
-        name = marks.lattice.axes[0].name
-        limit = self._memory_limit // _AGAIN_PART
-        run = CellCounter(marks.lattice, n_rows=n_rows, memory_limit=limit, spill_folder=self._spill_folder)
-
-        def count(_: int, table: Table) -> None:
-            run.put(marks.codes_inside(axis_columns(table, marks.lattice)[0], table.n_rows, is_wanted))
-
-        try:
-            self._each_batch([name], "counting cells of a column", count)
-            return run.merged()
-        finally:
-            run.close()
-
-
-def _close(runs: list[AnyCounter]) -> None:
-    for run in runs:
-        run.close()
-
-
 # -------------------------------------------------------------------------------------------------------- stream source
 # Whatever can hand out its rows batch by batch, as often as asked; each batch is a small table in memory.
 #
 # Threads read batches and work on them. Errors speak as those of any other table. What is held is a batch for
 # each thread, the counts of all cells so far, and, for a forest, tables of states, or one small number for each
 # row and column where that is little.
+#
+# One pass counts all columns by themselves. A column of which there are too many cells is counted between marks of
+# its ruler; where its tree goes further, it is read once more by itself, and only the rows in question are counted by
+# their cells.
 
 
 # The most bytes that a batch may take while it is read.
 BATCH_BYTES = 1 << 27
 # Batches that are ready while all threads are busy.
 _MOST_READY = 2
+# Cells of the rows of one column that is read again may take this part of the limit of memory.
+_AGAIN_PART = 4
 
 
 class StreamSource(Source):
@@ -604,24 +522,64 @@ class StreamSource(Source):
         return next(self.count_columns([lattice]))
 
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
-        if not lattices:
-            return iter(())
-        return self._column_passes().cells(lattices)
+        return cast(Iterator[CellCounts], self._counted(lattices, ()))
 
     def count_ruled(self, lattices: Sequence[Lattice], rulers: Sequence[RootedRuler | None]) -> Iterator[ColumnCounts]:
         """Between marks, where cells do not fit and a column can be read again by itself."""
-        if not self._reads_alone:
-            return self.count_columns(lattices)
-        return self._column_passes().ruled(lattices, rulers) if lattices else iter(())
+        return self._counted(lattices, rulers if self._reads_alone else ())
 
-    def _column_passes(self) -> ColumnPasses:
-        return ColumnPasses(
-            self._each,
+    def _counted(self, lattices: Sequence[Lattice], rulers: Sequence[RootedRuler | None]) -> Iterator[ColumnCounts]:
+        """True counts of every occupied cell, of one lattice after the other, or of columns with a ruler between marks.
+
+        The one pass is made before the first counts are asked for.
+        """
+        if not lattices:
+            return iter(())
+        runs = cell_counters(
+            lattices,
             n_rows=self.n_rows,
             n_workers=self._n_workers(),
             memory_limit=self.memory_limit,
             spill_folder=self.spill_folder,
+            rulers=rulers,
         )
+
+        def count(_: int, table: Table) -> None:
+            for run in runs:
+                run.add(axis_columns(table, run.lattice), 0, table.n_rows)
+
+        names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
+        try:
+            self._each(names, "counting cells", count)
+        except BaseException:
+            _close(runs)
+            raise
+        return self._merged(runs)
+
+    def _merged(self, runs: list[AnyCounter]) -> Iterator[ColumnCounts]:
+        try:
+            for run in runs:
+                if isinstance(run, MarkCounter):
+                    yield RuledCounts(run.marks, run.between(), partial(self._inside, run.marks))
+                else:
+                    yield run.merged()
+                run.close()
+        finally:
+            _close(runs)
+
+    def _inside(self, marks: Marks, is_wanted: NDArray[np.bool_], n_rows: int) -> CellCounts:
+        """Cells of the rows behind some marks, of which there are so many, by one more pass."""
+        limit = self.memory_limit // _AGAIN_PART
+        run = CellCounter(marks.lattice, n_rows=n_rows, memory_limit=limit, spill_folder=self.spill_folder)
+
+        def count(_: int, table: Table) -> None:
+            run.put(marks.codes_inside(axis_columns(table, marks.lattice)[0], table.n_rows, is_wanted))
+
+        try:
+            self._each([marks.lattice.axes[0].name], "counting cells of a column", count)
+            return run.merged()
+        finally:
+            run.close()
 
     def count_values(self, name: str) -> ValueCounts:
         counter = ValueCounter(name, memory_limit=self.memory_limit)
@@ -717,6 +675,11 @@ class StreamSource(Source):
     def _n_workers(self) -> int:
         """As many threads as there are, and as half of the memory limit has room for batches."""
         return min(n_threads(), max(2, self.memory_limit // (2 * BATCH_BYTES)))
+
+
+def _close(runs: list[AnyCounter]) -> None:
+    for run in runs:
+        run.close()
 
 
 def _work_on(batch: Batch, start: int, work: Callable[[int, Table], None]) -> None:

@@ -30,12 +30,8 @@ from spinney.schema.rules.base import Number, ValueSet, after, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.certify import draw_noise
-from spinney.tree.release.density import LeafDensity, exponential_variances
-from spinney.tree.release.geometry import (
-    Piles,
-    ends_to_places,
-    to_values,
-)
+from spinney.tree.release.density import LeafDensity, coordinate_variance, exponential_variances
+from spinney.tree.release.geometry import ends_to_places, to_values
 from spinney.tree.release.regions import Floats, Leaves, Region, at_or_below, joined, raw_ends
 from spinney.tree.release.scatter import MANY_COLUMNS, Scatter, scatter_of
 
@@ -77,9 +73,7 @@ def ends_of(index: int, stretches: Floats, lattice: Lattice, density: LeafDensit
     axis = lattice.axes[index]
     if axis.pieces is None:
         return Ends(stretches[[0, 0]], stretches[[1, 1]], has_null)
-    piles = density.piles
-    if piles is not None:
-        piles = Piles(piles.n_pieces[:, [index]], piles.shares[[index]])
+    piles = None if density.piles is None else density.piles.along(index)
     places = [found[:, 0].reshape(2, -1) for found in ends_to_places(stretches.reshape(-1, 1), Lattice((axis,)), piles)]
     return Ends(np.stack([found[0] for found in places]), np.stack([found[1] for found in places]), has_null)
 
@@ -238,9 +232,8 @@ class Calibrator:
         self._schema = schema
         self._stretches: dict[tuple[int, ValueSet], Floats] = {}
         rate = float(moments.rate) * moments.quantum
-        n = leaves.is_measured.sum(axis=1) + 1
         self._at_faces = _FEW_FACES if moments.lattice.n_axes < _FEW_COLUMNS else 1.0
-        self._variance = (n + 1) * (n + 2) / (3 * rate**2)
+        self._variance = coordinate_variance(leaves.is_measured.sum(axis=1) + 1, rate)
         self.scatter: Scatter = scatter_of(moments, leaves, self._variance)
 
     # ------------------------------------------------------------------------------------------------ answers
@@ -467,9 +460,7 @@ class Calibrator:
         place = boxes.low[chosen, axis, None] + half[chosen, None] * (
             1 + (mean * (1 - spread))[chosen, None] + spread[chosen, None] * u
         )
-        piles = density.piles
-        if piles is not None:
-            piles = Piles(piles.n_pieces[:, [axis]], piles.shares[[axis]])
+        piles = None if density.piles is None else density.piles.along(axis)
         x = to_values(np.ascontiguousarray(place.reshape(1, -1)), Lattice((along,)), piles).reshape(place.shape) + shift
         at[chosen], inside[chosen] = x.mean(axis=1), x.var(axis=1)
         return at, inside

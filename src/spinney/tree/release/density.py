@@ -230,39 +230,27 @@ def reconstruct(
         if row_count is not None:
             total = row_count.with_sum(total, float(variance.sum()))
         total = max(1.0, total)
-    signal = total / len(moments) / float(np.sqrt(variance).mean())
-    if signal < _FAINT and moments.lattice.n_axes > 3:
-        return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal, stopping)
-    if signal < _FAINT and stopping is not None:
-        weights = _posterior(moments, noisy_counts, noisy_sums, is_measured, total, stopping)[1]
+    n_axes, signal = moments.lattice.n_axes, total / len(moments) / float(np.sqrt(variance).mean())
+    posterior = None
+    if signal < _FAINT and (n_axes > 3 or stopping is not None):
+        posterior, weights = _posterior(moments, noisy_counts, noisy_sums, is_measured, total, stopping)
     else:
         weights = leaf_weights(noisy_counts, variance, total)
-    lean = 2 * shifts(moments, weights)
-    means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
-    piles, means = _with_piles(moments, weights, means)
+    # Of few columns a posterior tells weights alone; of many, rows spread over where a mean may lie.
+    doubt = posterior if n_axes > 3 else None
+    if doubt is not None:
+        means = doubt.means.clip(-LARGEST_MEAN, LARGEST_MEAN)
+    else:
+        means = np.where(is_measured, leaf_means(weights, noisy_sums, 2 * shifts(moments, weights), variance), 0.0)
+    piles = find_piles(moments, weights)
+    means = means if piles is None else piles.moved(means).clip(-LARGEST_MEAN, LARGEST_MEAN)
     slopes = exponential_slopes(means)
-    widest = widest_spread(moments.lattice.n_axes, signal)
+    widest = widest_spread(n_axes, signal)
     part = automatic_spread(moments, weights, means, widest) if widest < 1 else 1.0
-    spread = np.where(is_measured, part, 1.0)
-    return LeafDensity(_boxes(moments, piles), weights, means, slopes, spread, piles)
-
-
-def _faint_density(
-    moments: NoisyMoments,
-    noisy_counts: Floats,
-    noisy_sums: Floats,
-    is_measured: NDArray[np.bool_],
-    total: float,
-    signal: float,
-    stopping: Stopping | None,
-) -> LeafDensity:
-    """The density of leaves that barely stand out: posterior means, and rows spread over where a mean may lie."""
-    posterior, weights = _posterior(moments, noisy_counts, noisy_sums, is_measured, total, stopping)
-    piles, means = _with_piles(moments, weights, posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN))
-    slopes = exponential_slopes(means)
-    part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
-    spread = np.where(is_measured, spread_with_doubt(part, slopes, posterior.variances), 1.0)
-    return LeafDensity(_boxes(moments, piles), weights, means, slopes, spread, piles)
+    spread = part if doubt is None else spread_with_doubt(part, slopes, doubt.variances)
+    boxes = bin_boxes(moments)
+    boxes = boxes if piles is None else piles.lifted(boxes, moments)
+    return LeafDensity(boxes, weights, means, slopes, np.where(is_measured, spread, 1.0), piles)
 
 
 def _posterior(
@@ -279,17 +267,6 @@ def _posterior(
     held = float(posterior.rows.sum())
     weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
     return posterior, weights
-
-
-def _with_piles(moments: NoisyMoments, weights: Floats, means: Floats) -> tuple[Piles | None, Floats]:
-    """What is known of piles, and means in places where they take up their share."""
-    piles = find_piles(moments, weights)
-    return piles, means if piles is None else piles.moved(means).clip(-LARGEST_MEAN, LARGEST_MEAN)
-
-
-def _boxes(moments: NoisyMoments, piles: Piles | None) -> Boxes:
-    boxes = bin_boxes(moments)
-    return boxes if piles is None else piles.lifted(boxes, moments)
 
 
 def spread_with_doubt(part: float, slopes: Floats, doubt: Floats) -> Floats:

@@ -224,7 +224,7 @@ def extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tup
 def shifts(bins: NoisyBins | NoisyMoments, counts: NDArray[Any]) -> Matrix:
     """How far the mean of each bin leans along each axis, in edges: between -1/3 and 1/3."""
     lattice = bins.lattice
-    is_blind = np.array([_is_blind(lattice.axes[step.axis], step.bit) for step in lattice.order] or [False])
+    is_blind = blind_splits(lattice)
     before = np.concatenate([[0], np.cumsum(counts)])
     shift: Matrix = _shifts(bins.codes, bins.depths, before, split_axes(lattice), is_blind, lattice.n_axes)
     if not lattice.is_full:
@@ -232,11 +232,14 @@ def shifts(bins: NoisyBins | NoisyMoments, counts: NDArray[Any]) -> Matrix:
     return shift
 
 
-def _is_blind(axis: Axis, bit: int) -> bool:
-    """Whether the halves of a split lie not side by side: values and nulls, points and what lies behind them."""
-    if axis.nullable and bit == 0:
-        return True
-    return axis.pieces is not None and bit - axis.nullable == axis.pieces.point_bit
+def blind_splits(lattice: Lattice) -> NDArray[np.bool_]:
+    """Of which splits the halves lie not side by side: values and nulls, points and what lies behind them."""
+    found = []
+    for step in lattice.order:
+        axis = lattice.axes[step.axis]
+        is_at_points = axis.pieces is not None and step.bit - axis.nullable == axis.pieces.point_bit
+        found.append((axis.nullable and step.bit == 0) or is_at_points)
+    return np.array(found or [False])
 
 
 def _both_halves_possible(bins: NoisyBins | NoisyMoments) -> NDArray[np.bool_]:
@@ -361,6 +364,10 @@ class Piles:
         """The same means in places where points take up none: what `moved` was given."""
         is_held = self.n_pieces > 0
         return np.where(is_held, means - self.shares / np.where(is_held, self.n_pieces, 1), means)
+
+    def along(self, index: int) -> Piles:
+        """The same of one axis alone."""
+        return Piles(self.n_pieces[:, [index]], self.shares[[index]])
 
     def lifted(self, boxes: Boxes, moments: NoisyMoments) -> Boxes:
         """Boxes of leaves with whole pieces, one length of the axis further up."""

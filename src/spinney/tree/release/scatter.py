@@ -24,10 +24,10 @@ from spinney.grid.codes import Codes, split_axes
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.density import FLAT, LARGEST_MEAN, exponential_slopes, exponential_variances
 from spinney.tree.release.geometry import (
-    _is_blind,
     _position,
     _position_after,
     bin_boxes,
+    blind_splits,
 )
 from spinney.tree.release.regions import Floats, Leaves
 
@@ -59,8 +59,7 @@ def scatter_of(moments: NoisyMoments, leaves: Leaves, variance: Floats) -> Scatt
     start, middle, stop, depth = (np.asarray(part) for part in _parents(moments.codes, moments.depths))
     nodes = np.unique(np.stack([start, middle, stop, depth], axis=1)[stop > start], axis=0)
     nodes = nodes[(nodes[:, 1] > nodes[:, 0]) & (nodes[:, 2] > nodes[:, 1])]
-    is_blind = np.array([_is_blind(lattice.axes[step.axis], step.bit) for step in lattice.order] or [False])
-    nodes = nodes[~is_blind[nodes[:, 3]]]
+    nodes = nodes[~blind_splits(lattice)[nodes[:, 3]]]
     start, middle, stop, depth = nodes.T
     axis_of_node = split_axes(lattice)[depth]
     steps = moments.noisy_steps / moments.quantum
