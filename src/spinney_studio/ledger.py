@@ -176,41 +176,26 @@ def _population(one: Any) -> dict[str, Any]:
     }
 
 
+def _record(one: Any, *names: str) -> dict[str, Any]:
+    """What a page shows of a charge or a request."""
+    found = {name: getattr(one, name) for name in ("number", "user", "table", "purpose", *names)}
+    return found | {"time": _time(one.time), "epsilon": decimal(one.epsilon), "delta": decimal(one.delta)}
+
+
 def _charge(charge: Any) -> dict[str, Any]:
-    lines = None
-    if charge.events is not None:
-        lines = [line.strip() for event in charge.events for line in event_lines(event)]
-    return {
-        "number": charge.number,
-        "time": _time(charge.time),
-        "user": charge.user if charge.imported_by is None else f"{charge.user}, imported by {charge.imported_by}",
-        "epsilon": decimal(charge.epsilon),
-        "delta": decimal(charge.delta),
-        "table": charge.table,
-        "purpose": charge.purpose,
-        "request": charge.request,
-        "release": charge.release,
-        "error": charge.error,
-        "lines": lines,
-    }
+    found = _record(charge, "request", "release", "error")
+    if charge.imported_by is not None:
+        found["user"] += f", imported by {charge.imported_by}"
+    events = charge.events
+    lines = None if events is None else [line.strip() for event in events for line in event_lines(event)]
+    return found | {"lines": lines}
 
 
 def _request(request: Any, account: Ledger) -> dict[str, Any]:
     left, left_delta = account.remaining, account.remaining_delta
     too_much = (left is not None and request.epsilon > left) or (left_delta is not None and request.delta > left_delta)
-    return {
-        "number": request.number,
-        "time": _time(request.time),
-        "user": request.user,
-        "epsilon": decimal(request.epsilon),
-        "delta": decimal(request.delta),
-        "table": request.table,
-        "purpose": request.purpose,
-        "state": request.state,
-        "decided_by": request.decided_by,
-        "why": request.why,
-        "is_too_much": too_much and request.state == "pending",
-    }
+    is_too_much = too_much and request.state == "pending"
+    return _record(request, "state", "decided_by", "why") | {"is_too_much": is_too_much}
 
 
 def _time(text: str) -> str:

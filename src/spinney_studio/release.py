@@ -444,7 +444,6 @@ def at_path(call: Call) -> Response:
 @release_pages.post(RELEASE_UPLOAD, reads_form=False)
 async def upload(call: Call) -> Response:
     """Take in a release file that was handed over."""
-    from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import UploadFile
 
     async with call.request.form(max_files=1, max_fields=10) as form:

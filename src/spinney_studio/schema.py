@@ -53,7 +53,6 @@ KINDS = (
     ("ignore", "Leave the column out"),
 )
 BOUNDED = ("real", "integer", "date", "datetime", "time")
-STEPPED = ("real", "integer", "date", "datetime", "time")
 _OURS = ("type", "low", "high", "bounds", "values", "other", "nullable", "multiple_of")
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9_]*)")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -19,6 +19,7 @@ taken from synthetic rows of a fixed seed and marked "not supported".
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -180,7 +181,6 @@ def _drawn(release: Release, wanted: Mapping[str, Any], n_rows: int) -> dict[str
 
 def meeting(table: pa.Table, wanted: Mapping[str, Any]) -> pa.Table:
     """The rows of a table that meet a condition."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     for name, value in wanted.items():
@@ -190,11 +190,8 @@ def meeting(table: pa.Table, wanted: Mapping[str, Any]) -> pa.Table:
         if value is None:
             is_met = column.is_null()
         elif isinstance(value, tuple):
-            ends = [
-                (end, pc.greater_equal if low else pc.less_equal) for end, low in zip(value, (True, False), strict=True)
-            ]
             is_met = pa.chunked_array([pa.array([True] * table.num_rows)])
-            for end, compare in ends:
+            for end, compare in zip(value, (pc.greater_equal, pc.less_equal), strict=True):
                 if end is not None:
                     is_met = pc.and_(is_met, compare(column, pa.scalar(end, column.type)))
         else:
@@ -231,6 +228,7 @@ def _text(value: Any) -> str:
 
 MOST_VALUES = 60
 _PLAIN_NAME = r"[\w.#-]+"
+_WORDS = ("and", "by", "where", "given", "in", "is", "not")
 
 
 def overview(path: str, digest: str) -> dict[str, Any]:
@@ -285,17 +283,7 @@ def field(name: str, column: Column) -> dict[str, Any]:
 
 def quoted(name: str) -> str:
     """A name or a value as conditions and questions take it: in quotes where it holds more than letters and digits."""
-    import re
-
-    is_plain = re.fullmatch(_PLAIN_NAME, name) and name.lower() not in (
-        "and",
-        "by",
-        "where",
-        "given",
-        "in",
-        "is",
-        "not",
-    )
+    is_plain = re.fullmatch(_PLAIN_NAME, name) and name.lower() not in _WORDS
     return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
@@ -318,8 +306,6 @@ def _example(name: str, values: list[str], some: str | None) -> str:
 
 def _default_rows(release: Any) -> int | None:
     """How many rows, or persons, are drawn where nobody says; None where that is more than is drawn unasked."""
-    from spinney.errors import SpinneyError
-
     try:
         return int(release.card.n_rows) if release.card.n_rows is not None else int(release._default_rows())
     except SpinneyError:
@@ -417,17 +403,14 @@ def answered(
 
 def _cell(label: tuple[str, ...], answer: Answer, reasons: list[str]) -> dict[str, Any]:
     estimate, low, high = answer.numbers
-    return {
-        "label": list(label),
-        "estimate": float(answer.estimate),
-        "low": answer.low,
-        "high": answer.high,
-        "shown": estimate,
-        "shown_low": low,
-        "shown_high": high,
-        "statement": answer.statement,
-        "reason": reasons.index(answer.why) + 1,
-    }
+    shown = {"shown": estimate, "shown_low": low, "shown_high": high}
+    return {"label": list(label), **_figures(answer), **shown, "reason": reasons.index(answer.why) + 1}
+
+
+def _figures(answer: Answer) -> dict[str, Any]:
+    """An answer as drawings take it."""
+    ends = {"low": answer.low, "high": answer.high}
+    return {"estimate": float(answer.estimate), **ends, "statement": answer.statement}
 
 
 # ---------------------------------------------------------------------------------------------------------------- pairs
@@ -486,15 +469,7 @@ def pair_table(path: str, digest: str, first: str, second: str) -> dict[str, Any
     cells = {name: parts_of(*known[name], MOST_PARTS) for name in (first, second)}
     answers = release.table(cells, level=LEVEL)
     n_across = len(cells[second])
-    listed = [
-        {
-            "estimate": float(answer.estimate),
-            "low": answer.low,
-            "high": answer.high,
-            "statement": answer.statement,
-        }
-        for answer in answers
-    ]
+    listed = [_figures(answer) for answer in answers]
     rows = [listed[start : start + n_across] for start in range(0, len(listed), n_across)]
     return {
         "columns": [first, second],
@@ -597,8 +572,6 @@ def _schema(release: Release) -> dict[str, str]:
 
 def _rows(release: Release, seed: int) -> dict[str, NDArray[Any]]:
     """Synthetic rows by column: numbers as floats, with NaN for null, all else as objects."""
-    import pyarrow as pa
-
     if isinstance(release, PeopleRelease):
         drawn = release.sample(_DRAWN_PERSONS, seed=seed, frame="pyarrow")
         table = drawn[release.shape.persons_name] if isinstance(drawn, dict) else drawn

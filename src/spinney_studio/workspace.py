@@ -183,8 +183,6 @@ class Root:
 
     def table(self, path: str) -> str:
         """A file, a folder or a pattern as the library takes it, of which all files lie in the root."""
-        from spinney.tables.paths import list_files
-
         parts = Path(path).parts
         if ".." in parts:
             raise PageError(f"{path!r} goes up with '..'; name a file, a folder or a pattern below the opened folder.")

@@ -58,7 +58,6 @@ class TablePath(_Text):
     name = "path"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from spinney.errors import FileError
         from spinney.tables.paths import is_remote
 
         place = str(value)
@@ -207,7 +206,6 @@ json_option = option("--json", "Print JSON, errors included.", name="as_json")
 
 def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_force: bool = True) -> None:
     """Raise a usage error unless a file can be put at `path`. Verbs call this before they read or spend anything."""
-    from spinney.errors import FileError
     from spinney.files import check_writable
 
     if os.path.exists(path) and any(os.path.samefile(source, path) for source in inputs):

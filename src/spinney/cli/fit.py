@@ -254,7 +254,7 @@ def fit(
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
     from spinney.schema.linked import Tables
-    from spinney.synthesizers.method import choose
+    from spinney.synthesizers.method import choose, make
 
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
@@ -273,9 +273,9 @@ def fit(
     if prior is not None and Path(prior).resolve() in [Path(path).resolve() for path in paths]:
         raise click.UsageError("--prior is the private table itself; a prior is public, so name another or none")
     schema = private.stated()
-    given = {name: value for name, value in parameters.items() if value is not None and value != ()}
+    given = given_parameters(parameters)
     choice = choose(schema, given, method=method, spelt=as_option)
-    synthesizer = make_synthesizer(choice.method, epsilon, given)
+    synthesizer = make(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
         if ledger and takes_unit:
@@ -361,18 +361,11 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     """Tell of an account that has too little left, before the table is opened."""
     from fractions import Fraction
 
-    from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-    from spinney.synthesizers.linked import LinkedSynthesizer
-
-    epsilon, unit = parse_epsilon(synthesizer.epsilon), Unit.parse(synthesizer.unit)
-    is_of_persons = isinstance(synthesizer, LinkedSynthesizer)
-    unit = unit.of_persons if is_of_persons else unit
+    epsilon, unit, delta, _ = synthesizer._terms()  # delta None: chosen by the number of rows, which is not known yet
     ledger.require(epsilon, unit=unit)
-    stated = getattr(synthesizer, "delta", 0)  # None: chosen by the number of rows, which is not known yet
-    delta = None if stated is None else parse_delta(stated)
     if delta != 0 and ledger.delta_limit == 0:
         remedy = "have a delta allowed (spinney ledger raise LEDGER --delta NUMBER --why TEXT)"
-        if is_of_persons:
+        if unit.is_person:
             raise BudgetError(f"a model of persons needs a delta, and the ledger allows none; {remedy}")
         raise BudgetError(
             f"a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, or {remedy}"
@@ -380,19 +373,12 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     ledger.require(epsilon, unit=unit, delta=delta or Fraction(0))
 
 
-def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySynthesizer:
-    """The synthesizer that a method and the given options describe; the rest keeps the library's default."""
-    from spinney.synthesizers.method import make
-
-    return make(method, epsilon, given_parameters(given))
-
-
 def given_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given, as the library takes them."""
-    given = {name: value for name, value in options.items() if value is not None and value != ()}
     parameters: dict[str, Any] = {
         name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
-        for name, value in given.items()
+        for name, value in options.items()
+        if value is not None and value != ()
     }
     if "workload" in parameters:
         parameters["workload"] = tables_of(parameters["workload"])

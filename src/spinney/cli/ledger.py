@@ -271,27 +271,19 @@ def request(
         spinney ledger request postgresql://db/ledger --epsilon 0.5 --purpose trends --population patients
     """
     from spinney.privacy.ledger import Ledger
+    from spinney.privacy.mechanisms import decimal
 
     account = Ledger.open(ledger, population=population)
     number = account.request(epsilon, delta or 0, purpose=purpose, table=table)
-    _warn_of_too_much(account, number)
-    tell({"request": number, "head": account.head}, f"request {number}", as_json=as_json)
-
-
-def _warn_of_too_much(account: SharedLedger, number: int) -> None:
-    """Say on standard error where more was asked for than is left: approved or not, it could not be spent now."""
-    from spinney.privacy.mechanisms import decimal
-
     asked = next(request for request in account.requests if request.number == number)
-    for name, wanted, left in (
-        ("epsilon", asked.epsilon, account.remaining),
-        ("delta", asked.delta, account.remaining_delta),
-    ):
-        if left is not None and wanted > left:
+    amounts = ("epsilon", asked.epsilon, account.remaining), ("delta", asked.delta, account.remaining_delta)
+    for name, wanted, left in amounts:
+        if left is not None and wanted > left:  # approved or not, it could not be spent now
             caution(
                 f"request {number} asks for {name} {decimal(wanted)}, and {decimal(left)} is left; it cannot be spent "
                 "unless the limit is raised"
             )
+    tell({"request": number, "head": account.head}, f"request {number}", as_json=as_json)
 
 
 @click.command(cls=Verb)
@@ -473,7 +465,6 @@ def _told(head: str, as_json: bool, said: str) -> None:
 # The group of verbs, and those that create a ledger, show it, and verify it from its first entry to its last.
 
 
-_UNITS = click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"])
 _OLD = "account"  # the verb behind `spinney ledger FILE`
 
 
@@ -524,7 +515,8 @@ _delta = option(
     "--delta NUMBER", "The delta that releases of a new ledger may spend in total. Default: 0, which is pure epsilon."
 )
 _unit = option(
-    "--unit", "The unit of a new ledger: one row, or one person with all their rows. Default: replace-one.", type=_UNITS
+    "--unit replace-one|add-remove|replace-one-person|add-remove-person",
+    "The unit of a new ledger: one row, or one person with all their rows. Default: replace-one.",
 )
 
 

@@ -217,6 +217,7 @@ def check_folder(path: str) -> Path:
 
 
 def _make(scratch: Path, folder: Path) -> None:
+    import numpy as np
     import pyarrow as pa
 
     from spinney.cli.fit import fit_file
@@ -246,19 +247,14 @@ def _make(scratch: Path, folder: Path) -> None:
     release = load(here["town.spinney"])
     click.echo(f"{release.card}\n")
 
-    synthetic = _points(read_table(here["synthetic.parquet"], schema))
+    drawn = read_table(here["synthetic.parquet"], schema)
+    synthetic = np.column_stack([drawn["x"].to_numpy(), drawn["y"].to_numpy()])
     _compare(town, synthetic)
     _draw(release, town, synthetic, here["town.png"], there["town.png"])
 
 
 def _show_call(*words: str) -> None:
     click.secho(f"$ spinney {' '.join(words)}", bold=True)
-
-
-def _points(table: Any) -> Points:
-    import numpy as np
-
-    return np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
 
 
 def _compare(town: Points, synthetic: Points) -> None:

@@ -162,7 +162,9 @@ def _write_all(tables: Mapping[str, pa.Table], out: str, files: Mapping[str, str
         for name, table in tables.items():
             write_table(table, str(beside / files[name]), overwrite=False)
         if not folder.exists():
-            _as_any_folder(beside)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(beside, 0o777 & ~umask)  # as any other new folder of this user
             os.rename(beside, folder)
             return
         _move(beside, folder, list(files.values()), force=force)
@@ -193,13 +195,6 @@ def _move(beside: Path, folder: Path, files: Sequence[str], *, force: bool) -> N
                 if (old / file).exists():
                     os.replace(old / file, folder / file)
         raise
-
-
-def _as_any_folder(folder: Path) -> None:
-    """The permissions of any other new folder of this user."""
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(folder, 0o777 & ~umask)
 
 
 # --------------------------------------------------------------------------------------------------------------- sample

@@ -76,7 +76,7 @@ def card(release: str, ledger_path: str | None, as_json: bool, error_bars: bool)
     """
     from spinney.release.file import load
     from spinney.release.provenance import find_charge, open_for
-    from spinney.report.parts import together_part
+    from spinney.report.parts import first_figure, together_part
 
     loaded = load(release)
     together = None
@@ -89,20 +89,13 @@ def card(release: str, ledger_path: str | None, as_json: bool, error_bars: bool)
         click.echo(json_text(({} if together is None else {"together": together}) | described))
         return
     if together is not None:
-        click.echo("\n".join([*_together_lines(together), "", "This release alone:"]))
+        of = "" if together["population"] is None else f", population {together['population']!r}"
+        texts = [first_figure(together), *together["in_words"]]
+        lines = [f"All releases on the ledger together{of}:", *(line for text in texts for line in wrapped(text, "  "))]
+        click.echo("\n".join([*map(printable, lines), "", "This release alone:"]))
     click.echo(str(loaded.card))
     if bars is not None:
         click.echo(f"\n{bars}")
-
-
-def _together_lines(together: dict[str, Any]) -> list[str]:
-    """What all releases on a ledger promise together, as lines of a card."""
-    from spinney.report.parts import first_figure
-
-    of = "" if together["population"] is None else f", population {together['population']!r}"
-    said = [first_figure(together), *together["in_words"]]
-    lines = [line for text in said for line in wrapped(text, "  ")]
-    return [printable(line) for line in [f"All releases on the ledger together{of}:", *lines]]
 
 
 # -------------------------------------------------------------------------------------------------------------- compare
@@ -449,8 +442,6 @@ def _named(against: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 def _check_exists(place: str) -> None:
-    from spinney.cli.command import TABLE
-
     TABLE.convert(place, None, click.get_current_context())
     if Path(place).is_dir() and not any(Path(place).iterdir()):
         raise click.UsageError(f"{place!r} is an empty folder")

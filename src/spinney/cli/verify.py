@@ -86,15 +86,9 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
         spinney sign people.spinney --key office.pem --embed
         SPINNEY_KEY_PASSWORD=... spinney sign people.spinney --key office.pem --time 2026-11-17T09:30:00Z
     """
-    from spinney.release.file import check_contents, file_digest, load
-    from spinney.release.provenance import (
-        ENDING,
-        embed_signature,
-        is_loose,
-        load_private_key,
-        stated_time,
-        write_signature,
-    )
+    from spinney.files import write_whole
+    from spinney.release.file import check_contents, file_digest, load, with_signature
+    from spinney.release.provenance import ENDING, is_loose, load_private_key, stated_time
     from spinney.release.provenance import sign as sign_file
     from spinney.synthesizers.verify import verified_numbers
 
@@ -115,9 +109,9 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     if signature.digest != digest:
         raise FileError(f"{release!r} changed while it was read; sign it again when nothing writes to it")
     if embed:
-        embed_signature(release, target, signature, overwrite=force or is_itself)
+        with_signature(release, target, str(signature).encode("ascii"), overwrite=force or is_itself)
     else:
-        write_signature(target, signature, overwrite=force)
+        write_whole(target, str(signature), overwrite=force)
     click.echo(f"wrote {target}, signed at {signature.signed_at} by the key {signature.key[:16]}...")
     click.echo(f"  digest sha256 {signature.digest}")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -30,7 +30,6 @@ from spinney.schema.schema import Schema
 from spinney.synthesizers.paying import Partition, Rehearsal
 from spinney.text import many
 from spinney.tree.moments import leaf_noise_std
-from spinney.tree.plan import SplitPlan
 
 LEVEL = 0.95
 # A question about this part of the rows, such as a category that a tenth of them have.
@@ -126,11 +125,12 @@ def budget_stages(rehearsal: Rehearsal) -> tuple[Stage, ...]:
 def expected_errors(rehearsal: Rehearsal, found: Sequence[Stage]) -> tuple[ExpectedError, ...]:
     """The noise on the counts of every stage that releases counts, in the order of `COUNTED`."""
     by_name = {stage.name: stage for stage in found}
+    of_laplace = {event.stage for event in rehearsal.events if isinstance(event, DiscreteLaplaceCounts)}
     errors = []
     for name, what in COUNTED.items():
         if name not in by_name:
             continue
-        noise_std, factor = by_name[name].noise_std, _factor(rehearsal, name)
+        noise_std, factor = by_name[name].noise_std, _LAPLACE if name in of_laplace else _NORMAL
         if noise_std is None and isinstance(rehearsal.planned, Partition):
             noise_std = leaf_noise_std(rehearsal.planned.plan, rehearsal.planned.lattice)
         if noise_std is not None:
@@ -177,12 +177,6 @@ def _named(rehearsal: Rehearsal, what: str) -> str:
     return "a cell of the grid" if isinstance(planned, Partition) and planned.plan.rule == "grid" else what
 
 
-def _factor(rehearsal: Rehearsal, stage: str) -> float:
-    """How many standard deviations 95 % of the noise is within."""
-    of_laplace = {event.stage for event in rehearsal.events if isinstance(event, DiscreteLaplaceCounts)}
-    return _LAPLACE if stage in of_laplace else _NORMAL
-
-
 def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
@@ -209,12 +203,7 @@ class Structure:
 
     def to_dict(self) -> dict[str, Any]:
         """The structure as JSON-ready data."""
-        return {
-            "name": self.name,
-            "sentence": self.sentence,
-            "numbers": dict(self.numbers),
-            "smallest_group": self.smallest_group,
-        }
+        return asdict(self)
 
 
 def structure_of(rehearsal: Rehearsal, errors: Sequence[ExpectedError]) -> Structure:
@@ -250,30 +239,16 @@ def afforded(rehearsal: Rehearsal) -> str:
 
 
 def _of_forest(design: Design, schema: Schema, smallest: int | None) -> Structure:
-    numbers = _forest_numbers(design, schema)
-    return Structure(design.structure, _forest_sentence(design, numbers), numbers, smallest)
-
-
-def _forest_numbers(design: Design, schema: Schema) -> dict[str, int]:
     """How many columns there are, how many tables of each stage, of how many columns and cells at the most."""
     numbers = {"columns": len(design.measured)}
     numbers |= {f"{stage} tables": design.plan.times(stage) for stage in design.plan.tables}
-    largest = _largest_clique(design)
+    with_target = design.target is not None and not design.has_plain_pairs
+    of_structure = {"rounds": 3, "tree": 2 + with_target, "target": 2, "independent": 1, "uniform": 0}
+    largest = of_structure[design.structure]
     if largest > 1 and (set(design.plan.tables) & {"pairs", "cliques"}):
         numbers |= {"columns together": largest, "cells of a table": _most_cells(design, schema, largest)}
         numbers["possible pairs"] = math.comb(len(design.measured), 2)
-    return numbers
-
-
-def _largest_clique(design: Design) -> int:
-    with_target = design.target is not None and not design.has_plain_pairs
-    return {
-        "rounds": 3,
-        "tree": 2 + with_target,
-        "target": 2,
-        "independent": 1,
-        "uniform": 0,
-    }[design.structure]
+    return Structure(design.structure, _forest_sentence(design, numbers), numbers, smallest)
 
 
 def _most_cells(design: Design, schema: Schema, largest: int) -> int:
@@ -351,7 +326,9 @@ def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Stru
     if plan.rule == "grid":
         numbers = {"columns": lattice.n_axes, "cells": n_leaves, "threshold": plan.threshold}
         return Structure("grid", f"a grid of {many(n_leaves, 'cell')}; {lost}", numbers, smallest)
-    depth = _even_depth(plan, n_rows)
+    depth = plan.fixed_depth  # evenly spread rows: down to where nodes no longer split as often as not
+    while depth < plan.max_depth and plan.split_chance(n_rows >> depth, depth) > 0.5:
+        depth += 1
     numbers = {
         "columns": lattice.n_axes,
         "fixed depth": plan.fixed_depth,
@@ -366,14 +343,6 @@ def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Stru
     if plan.has_moments:
         return Structure("moments", f"{sentence}; leaves release counts and means", numbers, smallest)
     return Structure("bins", f"{sentence}; {lost}", numbers | {"threshold": plan.threshold}, smallest)
-
-
-def _even_depth(plan: SplitPlan, n_rows: int) -> int:
-    """The depth at which nodes of evenly spread rows no longer split as often as not."""
-    depth = plan.fixed_depth
-    while depth < plan.max_depth and plan.split_chance(n_rows >> depth, depth) > 0.5:
-        depth += 1
-    return depth
 
 
 # --------------------------------------------------------------------------------------------------------------- advice

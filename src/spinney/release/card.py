@@ -37,6 +37,7 @@ from spinney.privacy.mechanisms import (
     LeafMoments,
     Mechanism,
     NotPrivate,
+    PartitionSelection,
     SplitDecisions,
     Tables,
     Trees,
@@ -389,6 +390,17 @@ class Card(Printed):
         """Standard deviation of the noise on a count of a stage, of rows of persons in persons; 0 where none is."""
         tables = self.stages.get(stage)
         return tables.noise_std(Unit.parse(self.unit)) if isinstance(tables, Tables) else 0.0
+
+    @property
+    def _found_privately(self) -> dict[str, str]:
+        """By column what a fit found privately, and paid for: "bounds" or "values"."""
+        found: dict[str, str] = {}
+        for event in self.events:
+            if isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" and event.column is not None:
+                found[event.column] = "bounds"
+            elif isinstance(event, PartitionSelection) and event.column is not None:
+                found[event.column] = "values"
+        return found
 
     @property
     def n_bins(self) -> int:

@@ -331,15 +331,9 @@ def with_signature(path: str | Path, out: str | Path, signature: bytes, *, overw
     write_whole(out, lambda file: _write(file, members), overwrite=overwrite)
 
 
-def members_unread(path: str | Path, release: Release) -> list[str]:
-    """Members of a file that nothing of its release is read from."""
-    known = {_CARD, *release.member_names}
-    return [name for name in _all_members(Path(path)) if name not in known]
-
-
-def entries_unwritten(path: str | Path, release: Release) -> list[str]:
+def entries_unwritten(held: Members, release: Release) -> list[str]:
     """What a file holds otherwise than this version would write of its release: members, and entries of the card."""
-    held, written = _all_members(Path(path)), _members(release)
+    written = _members(release)
     found = [name for name in dict.fromkeys([*held, *written]) if name != _CARD and held.get(name) != written.get(name)]
     ours, theirs = read_json(written[_CARD]), read_json(held[_CARD])
     for within, one, other in (("", ours, theirs), ("card.", ours["card"], theirs["card"])):
@@ -568,11 +562,12 @@ _MOST_DIFFERENCES = 20
 
 def check_contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
     """Nothing stands in the file that is no part of the release; a FileError where something does."""
-    unread = members_unread(path, release)
+    held = _all_members(Path(path))
+    unread = [name for name in held if name not in (_CARD, *release.member_names)]
     if unread:
         raise FileError(f"{path!r} holds members that are no part of the release, such as {unread[0]!r}")
     checks, others = [], []
-    unwritten = entries_unwritten(path, release)
+    unwritten = entries_unwritten(held, release)
     version = release.card.spinney_version
     if unwritten and version == full_version():
         shown = ", ".join(unwritten[:_MOST_DIFFERENCES])

@@ -17,7 +17,7 @@ import binascii
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.documents import Document, Facts, Listing, Printed
 from spinney.errors import FileError, ParameterError
-from spinney.files import write_whole
 from spinney.machine import load_optional
 from spinney.privacy.accounts.rules import events_on_record
 from spinney.privacy.accounts.shared import SharedLedger, default_population, store_at
 from spinney.privacy.accounts.verifying import find_release
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import DiscreteLaplaceCounts, Event, PartitionSelection
-from spinney.release.file import FORMAT_VERSION, digest, embedded_signature, file_digest, file_format, with_signature
+from spinney.privacy.mechanisms import Event
+from spinney.release.card import Card
+from spinney.release.file import FORMAT_VERSION, digest, embedded_signature, file_digest, file_format
 from spinney.release.release import Release
-from spinney.schema.linked import PeopleShape, Tables, schema_digest
+from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.plain import jsonable
 from spinney.schema.schema import Schema
 from spinney.text import brief, printable
@@ -266,10 +266,10 @@ def load_private_key(path: str | Path, password: Callable[[], bytes | None]) -> 
             key = forms.load_pem_private_key(content, password=given)
         except (ValueError, TypeError):
             raise FileError(f"{str(path)!r} cannot be opened: the password is wrong, or the file is damaged") from None
-        except Exception as err:
-            raise _no_key(path, "private", err) from None
-    except Exception as err:  # the library has errors of many kinds for what is no key
-        raise _no_key(path, "private", err) from None
+        except Exception:
+            raise _no_key(path, "private") from None
+    except Exception:  # the library has errors of many kinds for what is no key
+        raise _no_key(path, "private") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise FileError(f"{str(path)!r} holds a key of another kind; make an Ed25519 key with `spinney keygen`")
     found: Ed25519PrivateKey = key
@@ -288,8 +288,8 @@ def load_public_key(path: str | Path) -> Ed25519PublicKey:
         raise FileError(f"{str(path)!r} is a private key, which only its owner should have; give the public one")
     try:
         key: Any = forms.load_pem_public_key(content)
-    except Exception as err:
-        raise _no_key(path, "public", err) from None
+    except Exception:
+        raise _no_key(path, "public") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise FileError(f"{str(path)!r} holds a key of another kind than Ed25519, and Spinney signs with no other")
     found: Ed25519PublicKey = key
@@ -344,9 +344,8 @@ def _checked(password: bytes) -> bytes:
     return password
 
 
-def _no_key(path: str | Path, which: str, err: Exception) -> FileError:
+def _no_key(path: str | Path, which: str) -> FileError:
     """An error that says nothing of what the file holds."""
-    del err
     return FileError(f"{str(path)!r} holds no {which} key that can be read; name the PEM file of an Ed25519 key")
 
 
@@ -361,50 +360,18 @@ def _no_key(path: str | Path, which: str, err: Exception) -> FileError:
 _BOUNDS = ("low", "high")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaComparison:
-    """What differs, in words, and what a fit may fill in and did."""
-
-    differences: tuple[str, ...]
-    filled_in: tuple[str, ...]
-    stated_digest: str
-    released_digest: str
-
-
-def found_privately(events: Iterable[Event]) -> dict[str, str]:
-    """By column what a fit found privately, and paid for: "bounds" or "values"."""
-    found: dict[str, str] = {}
-    for event in events:
-        if isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" and event.column is not None:
-            found[event.column] = "bounds"
-        elif isinstance(event, PartitionSelection) and event.column is not None:
-            found[event.column] = "values"
-    return found
-
-
-def released_schema(schema: Schema, people: PeopleShape | None) -> dict[str, Any]:
-    """The schema of a release as data: of persons, all tables as they were stated."""
-    return schema.to_dict() if people is None else people.to_dict()
-
-
-def compare_schema(
-    stated: Schema | Tables, schema: Schema, people: PeopleShape | None, events: tuple[Event, ...]
-) -> SchemaComparison:
-    """The stated schema against that of a release, whose events say what was found privately."""
-    released = released_schema(schema, people)
-    digests = schema_digest(stated), schema_digest(schema if people is None else people)
+def compare_schema(stated: Schema | Tables, card: Card) -> tuple[list[str], list[str]]:
+    """What differs between the stated schema and that of a release, in words; and what a fit may fill in and did."""
     is_of_persons = isinstance(stated, Tables) or stated.person is not None
-    if is_of_persons != (people is not None):
+    if is_of_persons != (card.people is not None):
         what = "persons with all their rows" if is_of_persons else "single rows"
-        return SchemaComparison((f"the schema protects {what}, and the release does not",), (), *digests)
-    if people is not None:
-        differences, filled = _compare(PeopleShape.of(stated)._without_ignored().to_dict(), released, {})
-        return SchemaComparison(tuple(differences), tuple(filled), *digests)
+        return [f"the schema protects {what}, and the release does not"], []
+    if card.people is not None:
+        return _compare(PeopleShape.of(stated)._without_ignored().to_dict(), card.people.to_dict(), {})
     assert isinstance(stated, Schema)
     kept = stated._without_ignored()
-    differences, filled = _compare(kept.to_dict(), released, found_privately(events))
-    ignored = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept]
-    return SchemaComparison(tuple(differences), (*ignored, *filled), *digests)
+    differences, filled = _compare(kept.to_dict(), card.schema.to_dict(), card._found_privately)
+    return differences, [*(f"column {name!r} is ignored, and left out" for name in stated if name not in kept), *filled]
 
 
 def _compare(
@@ -557,16 +524,6 @@ def sign(path: str | Path, key: Ed25519PrivateKey, *, signed_at: str) -> Signatu
     """Sign the release in a file, which the caller has verified."""
     said = file_digest(path), file_format(path), signed_at, fingerprint(key.public_key())
     return Signature(*said, key.sign(message_of(*said)))
-
-
-def write_signature(path: str | Path, signature: Signature, *, overwrite: bool) -> None:
-    """Write a signature to a file of its own, whole or not at all."""
-    write_whole(path, str(signature), overwrite=overwrite)
-
-
-def embed_signature(path: str | Path, out: str | Path, signature: Signature, *, overwrite: bool) -> None:
-    """Write a copy of a release file with a signature inside; one that is there already is replaced."""
-    with_signature(path, out, str(signature).encode("ascii"), overwrite=overwrite)
 
 
 def read_signature(path: str | Path) -> Signature:

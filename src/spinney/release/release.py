@@ -144,12 +144,6 @@ class Report(Protocol):
         ...
 
 
-def report_of(release: Release, path: str | Path | None, *, overwrite: bool, **options: Any) -> Report:
-    """The report of a release, written to a file where one is named."""
-    made: Report = import_module("spinney.report.page").released_report(release, path, overwrite=overwrite, **options)
-    return made
-
-
 # ---------------------------------------------------------------------------------------------------------------- seeds
 # How the seed of a draw becomes the generator that draws it.
 #
@@ -375,7 +369,10 @@ class Release(Asking):
             ParameterError: the ending is another one, a text is too long, or the level is not between 0 and 1.
         """
         stated = {"title": title, "purpose": purpose, "contact": contact, "licence": licence}
-        return report_of(self, path, overwrite=overwrite, ledger=ledger, level=level, **stated)
+        made: Report = import_module("spinney.report.page").released_report(
+            self, path, overwrite=overwrite, ledger=ledger, level=level, **stated
+        )
+        return made
 
     def ask(
         self,

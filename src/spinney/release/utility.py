@@ -29,12 +29,7 @@ from typing import Any
 
 from spinney.documents import Document, Documented, Facts
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
-from spinney.privacy.mechanisms import (
-    Event,
-    GaussianVector,
-    LeafMoments,
-    mechanisms_of,
-)
+from spinney.privacy.mechanisms import Event, GaussianVector, LeafMoments, mechanisms_of
 from spinney.text import brief, many
 
 # Where the plan on a card has the figures.

@@ -90,14 +90,11 @@ def check_spread(sums: Sequence[TableSum], n_rows: float | None, what: str) -> l
     # Totals are whole: one is no further off than its distance and a half, which is never below that of smooth noise.
     squares = sum((abs(one.total - n_rows) + 0.5) ** 2 / one.variance for one in sums)
     allowance = sum(0.0 if one.is_gaussian else math.log(_LAPLACE) for one in sums)
-    is_noisy = squares >= dof or _log_chance(squares, dof) + allowance > math.log(CHANCE)
+    share = max(squares / dof, 1e-300)
+    log_chance = -dof * (share - 1 - math.log(share)) / 2
+    is_noisy = squares >= dof or log_chance + allowance > math.log(CHANCE)
     check(is_noisy, f"the totals of {len(sums)} {what} agree better than the noise that is stated for them allows")
     return [f"the totals of {len(sums)} {what} differ by at least as much as the noise stated for them lets expect"]
-
-
-def _log_chance(squares: float, dof: int) -> float:
-    share = max(squares / dof, 1e-300)
-    return -dof * (share - 1 - math.log(share)) / 2
 
 
 # ------------------------------------------------------------------------------------------------------------- too much

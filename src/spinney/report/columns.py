@@ -174,7 +174,9 @@ def from_rows(
     shares: list[float] = []
     left_out = 0
     if table is not None and name in table.column_names and table.num_rows:
-        labels, shares, left_out = _shares(table.column(name).combine_chunks(), column)
+        labels, place, left_out = placed(table.column(name).combine_chunks(), column)
+        counts = np.bincount(place[place >= 0], minlength=len(labels))
+        shares = [float(count) / table.num_rows for count in counts]
     return {
         "statement": "not supported",
         "has_intervals": False,
@@ -200,18 +202,8 @@ def _bar(label: Any, estimate: float, share: float | None, answer: Answer | None
     }
 
 
-def _shares(values: Any, column: Column) -> tuple[list[Any], list[float], int]:
-    """Values or ranges of a column, and the share of rows in each."""
-    import numpy as np
-
-    labels, place, n_left_out = placed(values, column)
-    counts = np.bincount(place[place >= 0], minlength=len(labels))
-    return labels, [float(count) / len(values) for count in counts], n_left_out
-
-
 def placed(values: Any, column: Column) -> tuple[list[Any], NDArray[np.int64], int]:
     """Values or ranges of a column, which of them each row has, -1 for none, and how many values have no place."""
-    import numpy as np
     import pyarrow.compute as pc
 
     if isinstance(column, Listed) or not isinstance(column, Bounded) or not column.has_bounds:
@@ -495,15 +487,10 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
         "pairs_left_out": max(0, len(found) - MOST_LISTED),
         "n_counted": sum(one["counted"] for one in found)
         if forest is None or len(names) == len(known)
-        else _n_counted(forest),
+        else len({frozenset(pair) for columns in forest.looked_at for pair in combinations(columns, 2)}),
         "from_rows": forest is None,
         "level": bars.level,
     }
-
-
-def _n_counted(forest: ForestRelease) -> int:
-    """Pairs of columns or places that were counted together, also those that are not listed."""
-    return len({frozenset(pair) for names in forest.looked_at for pair in combinations(names, 2)})
 
 
 def _forest(release: Release) -> ForestRelease | None:

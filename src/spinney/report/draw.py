@@ -95,7 +95,9 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
     draw_bars(axes, bars, real, n_lines=lines)
     axes.plot([0, 0], [-0.5, len(bars) - 0.5], color=LINE, linewidth=1, clip_on=False)
     for place, bar in enumerate(bars):
-        write_beside(axes, place, bar["label"], shown_estimate(bar["estimate"], column["scale"]), 11)
+        estimate = bar["estimate"]
+        figure = f"{100 * estimate:.1f} %" if column["scale"] == "share" else f"{estimate:,.0f}"
+        write_beside(axes, place, bar["label"], figure, 11)
     if n_more:
         beside: dict[str, Any] = {"ha": "right", "va": "center", "transform": axes.get_yaxis_transform()}
         write(axes, -8 / axes.bbox.width, len(bars), f"and {n_more:,} more", fontsize=10, color=QUIET, **beside)
@@ -174,11 +176,6 @@ def draw_answers(axes: Axes, cells: Sequence[Mapping[str, Any]]) -> None:
         face = STRONG if cell["statement"] != "not supported" else PAPER
         style: dict[str, Any] = {"marker": "o", "markersize": 6, "color": STRONG, "markerfacecolor": face}
         axes.plot([cell["estimate"]], [place], linestyle="none", clip_on=False, **style)
-
-
-def shown_estimate(estimate: float, scale: str) -> str:
-    """An expected number of rows, or a share in per cent."""
-    return f"{100 * estimate:.1f} %" if scale == "share" else f"{estimate:,.0f}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- graph

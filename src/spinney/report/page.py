@@ -131,8 +131,12 @@ class ReportContents(Documented):
 
         Raises:
             FileError: the file exists, or cannot be written.
+            ParameterError: the ending is another one.
         """
-        write_report(self, path, overwrite=overwrite)
+        check_report_path(path)
+        check_writable(path, overwrite=overwrite)
+        is_json = str(path).lower().endswith(".json")
+        write_whole(path, report_json(self) if is_json else report_html(self), overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data."""
@@ -277,25 +281,6 @@ def check_report_path(path: str | Path) -> None:
     if str(path).lower().endswith(".html"):
         for module in ("jinja2", "matplotlib.figure"):
             load_optional(module, "a page", extra="report", otherwise="write a .json file")
-
-
-def write_report(contents: ReportContents, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a report as its ending says, whole or not at all.
-
-    Args:
-        contents: what it says.
-        path: a file that ends in .html or .json.
-        overwrite: whether a file that is already there may be replaced.
-
-    Raises:
-        FileError: the file exists, or cannot be written.
-        ParameterError: the ending is another one.
-    """
-    check_report_path(path)
-    check_writable(path, overwrite=overwrite)
-    is_json = str(path).lower().endswith(".json")
-    text = report_json(contents) if is_json else report_html(contents)
-    write_whole(path, text, overwrite=overwrite)
 
 
 def report_json(contents: ReportContents) -> str:

@@ -31,17 +31,9 @@ from spinney.privacy.accounts.verifying import composed_together
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GROUPS
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import (
-    Brand,
-    Event,
-    brands,
-    decimal,
-    event_lines,
-    event_to_dict,
-)
+from spinney.privacy.mechanisms import Brand, Event, brands, decimal, event_lines, event_to_dict
 from spinney.release.card import Card, guarantee_in_words, structure_in_words
 from spinney.release.file import FORMAT_VERSION, digest
-from spinney.release.provenance import found_privately
 from spinney.release.release import Release
 from spinney.release.verify import verification
 from spinney.report.columns import plain, tables_of
@@ -63,7 +55,7 @@ _LONGEST_VALUES = 160
 def schema_part(release: Release) -> list[dict[str, Any]]:
     """Every table of a release with its columns, rules and places: stated by the holder, or estimated privately."""
     most = {rows.name: rows.most for rows in release.shape.rows} if isinstance(release, PeopleRelease) else {}
-    found = {} if isinstance(release, PeopleRelease) else found_privately(release.card.events)
+    found = {} if isinstance(release, PeopleRelease) else release.card._found_privately
     return [_table(name, schema, most.get(name), found) for name, schema in tables_of(release).items()]
 
 
@@ -123,7 +115,7 @@ def model_part(release: Release) -> dict[str, Any]:
         "is_empty": card.is_empty,
         "target": card.parameters.get("target"),
         "structure": None,
-        "meaning": _meaning(release),
+        "meaning": _MEANINGS.get(release.kind, f"The release holds {card.contents}."),
         "cliques": [],
         "cliques_left_out": 0,
         "graph": None,
@@ -212,10 +204,6 @@ _MEANINGS: Mapping[str, str] = {
     "points": "Points with weights were released, which together stand for the table's density.",
     "generator": "A generator of rows was trained on noisy sums, and released.",
 }
-
-
-def _meaning(release: Release) -> str:
-    return _MEANINGS.get(release.kind, f"The release holds {release.card.contents}.")
 
 
 # -------------------------------------------------------------------------------------------------------- evidence part
@@ -440,7 +428,8 @@ def _headline(where_from: str, secret: str, epsilon: Fraction, guess: float) -> 
     who = f"who wants to find out {secret}, holds both answers equally likely and knows everything else"
     if guess <= _CERTAIN:
         return f"is how often, at most, somebody is right {where_from} {who}. A coin is right 50 % of the time."
-    return f"is how often somebody may be right {where_from} {who}: {what_bounds_nothing(epsilon)} bounds nothing."
+    what = "this epsilon" if largest_guess(epsilon) > _CERTAIN else "this guarantee"  # with its delta
+    return f"is how often somebody may be right {where_from} {who}: {what} bounds nothing."
 
 
 def largest_guess(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
@@ -462,11 +451,6 @@ def _up(share: float) -> float:
 
 def _shown(value: Fraction) -> float:
     return float(f"{float(value):.6g}")
-
-
-def what_bounds_nothing(epsilon: Fraction) -> str:
-    """What to blame where somebody may be right practically always: epsilon, or delta beside it."""
-    return "this epsilon" if largest_guess(epsilon) > _CERTAIN else "this guarantee"
 
 
 def _cautions(card: Card) -> list[str]:

@@ -238,12 +238,13 @@ class FrontDoor(Parameters):
         name = type(self).__name__
         if hasattr(self, "release_"):
             return self.card_.document(f"{name}, fitted").html()
-        facts = Facts([(parameter, shown_parameter(value)) for parameter, value in self.get_params().items()])
+        facts = Facts(
+            [
+                (parameter, value if _is_small(value) else f"<a {type(value).__name__}>")
+                for parameter, value in self.get_params().items()
+            ]
+        )
         return Document(f"{name}, not fitted yet", [facts], note="fit(table, schema) spends epsilon, once.").html()
-
-    def _contents(self) -> str:
-        """What was released, in words."""
-        return self._fitted().card.contents
 
     def _fitted(self) -> Release:
         try:
@@ -602,11 +603,6 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         counted = replace(facts, n_rows=count.expected, row_count=count, rows_epsilon=Fraction(0))
         with after_counting(facts.rows_epsilon, count.expected):
             return counted, self._rehearse(counted)
-
-
-def shown_parameter(value: Any) -> Any:
-    """A parameter for a notebook; of one that may be a table only the type."""
-    return value if _is_small(value) else f"<a {type(value).__name__}>"
 
 
 def _is_small(value: Any) -> bool:

@@ -162,20 +162,20 @@ def _schema(given: Any, release: Release) -> dict[str, Any]:
     """The stated schema is that of the release, but for what a fit fills in; a FileError says what differs."""
     named = "the schema given" if isinstance(given, (Schema, Tables)) else repr(str(given))
     stated = given if isinstance(given, (Schema, Tables)) else _stated(given)
-    compared = compare_schema(stated, release.card.schema, release.card.people, release.card.events)
-    if compared.differences:
-        shown = "; ".join(compared.differences[:_MOST_DIFFERENCES])
-        more = len(compared.differences) - _MOST_DIFFERENCES
+    differences, filled_in = compare_schema(stated, release.card)
+    if differences:
+        shown = "; ".join(differences[:_MOST_DIFFERENCES])
+        more = len(differences) - _MOST_DIFFERENCES
         raise FileError(
             f"{named} is not the schema of this release: {shown}{f'; and {more} more differences' if more > 0 else ''}"
         )
     named = named if named == "the schema given" else f"the schema {named}"
-    check = f"{named} (sha256 {compared.stated_digest}) is that of the release"
+    digest_of_stated = schema_digest(stated)
     return {
         "file": None if isinstance(given, (Schema, Tables)) else str(given),
-        "digest": compared.stated_digest,
-        "filled_in": list(compared.filled_in),
-        "checks": [check, *compared.filled_in],
+        "digest": digest_of_stated,
+        "filled_in": filled_in,
+        "checks": [f"{named} (sha256 {digest_of_stated}) is that of the release", *filled_in],
     }
 
 

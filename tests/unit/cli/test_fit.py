@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.cli.fit import fit, make_synthesizer
+from spinney.cli.fit import fit, given_parameters
 from spinney.cli.tables import read_table
 from spinney.errors import ParameterError
-from spinney.synthesizers.method import AUTOMATIC, METHODS
+from spinney.synthesizers.method import AUTOMATIC, METHODS, make
 from spinney.synthesizers.partition import PAPER_NAMES
 from support.command_line import SCHEMA, files_in, people, spinney, write_people
 
@@ -119,7 +119,7 @@ def test_cube_axes_reach_the_synthesizer(tmp_path: Path, out: Path) -> None:
 
 def test_options_not_given_keep_the_library_default() -> None:
     for method, synthesizer in METHODS.items():
-        assert make_synthesizer(method, "1", {}).get_params() == synthesizer("1").get_params()
+        assert make(method, "1", given_parameters({})).get_params() == synthesizer("1").get_params()
 
 
 def test_the_methods_are_those_of_the_library() -> None:
@@ -128,13 +128,13 @@ def test_the_methods_are_those_of_the_library() -> None:
 
 
 def test_a_column_name_may_hold_an_equals_sign() -> None:
-    made = make_synthesizer("grid", "1", {"bins": ("a=b=3", "c=4")})
+    made = make("grid", "1", given_parameters({"bins": ("a=b=3", "c=4")}))
     assert made.get_params()["bins"] == {"a=b": "3", "c": "4"}
 
 
 def test_mixed_bins_are_refused() -> None:
     with pytest.raises(ParameterError, match="NAME=NUMBER"):
-        make_synthesizer("grid", "1", {"bins": ("3", "c=4")})
+        given_parameters({"bins": ("3", "c=4")})
 
 
 # ------------------------------------------------------------------------------------------- which method it is
