@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.release.release import Release
     from spinney.schema.linked import Link, Tables
     from spinney.schema.places import Place
-    from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, Sum
+    from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, Related, Sum
     from spinney.schema.schema import Schema
     from spinney.synthesizers.buy import buy_answer
     from spinney.synthesizers.check import check
@@ -53,6 +53,7 @@ _HOME = {
     "Link": "spinney.schema.linked",
     "NeverAfter": "spinney.schema.rules",
     "Place": "spinney.schema.places",
+    "Related": "spinney.schema.rules",
     "Sum": "spinney.schema.rules",
     "Schema": "spinney.schema.schema",
     "Tables": "spinney.schema.linked",
@@ -101,6 +102,7 @@ __all__ = [
     "PaperTreeSynthesizer",
     "Place",
     "Real",
+    "Related",
     "Release",
     "Schema",
     "SpinneyError",

@@ -210,6 +210,16 @@ class Column(ABC):
         """Other columns that have to be read for this one; none, unless it is computed of them."""
         return ()
 
+    def _combined(self, own: Physical, others: Mapping[str, Physical]) -> Physical:
+        """What is counted of the column, where that is computed of its own values and of others. SENSITIVE."""
+        del others
+        return own
+
+    def _combined_expression(self, own: Reading, others: Mapping[str, Reading]) -> Reading:
+        """The same of expressions of an engine."""
+        del others
+        return own
+
     @property
     def listed(self) -> tuple[Any, ...]:
         """All possible values in physical order, where they can be listed; otherwise none."""

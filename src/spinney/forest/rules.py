@@ -22,7 +22,7 @@ from spinney.forest.release.conditions import Zeros, any_of, merged, possible_st
 from spinney.graph.estimate import estimate
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
-from spinney.grid.axes import ColumnAxis, Parting, column_axes, partings, place_axis
+from spinney.grid.axes import ColumnAxis, Parting, column_axes, partings_of, place_axis
 from spinney.schema.rules import AtMost, Clause, clauses_of, most_values
 from spinney.schema.rules.base import ValueSet
 from spinney.schema.schema import Schema
@@ -66,7 +66,7 @@ class RuleTables:
         places = {name: place for place, name in enumerate(modelled)}
         cliques = [tuple(places[name] for name in rule.columns) for rule in schema.rules if isinstance(rule, AtMost)]
         cliques += [tuple(places[name] for name in reversed(clause)) for clause in clauses if len(clause) > 1]
-        parted = partings([*clauses, *apart], schema, axes)
+        parted = partings_of(schema, axes, apart=apart)
         return cls(
             schema,
             tuple(axes.values()),

@@ -374,6 +374,18 @@ class Parting:
         return np.maximum(np.searchsorted(self.first, first, side="right") - 1, 0)
 
 
+def partings_of(
+    schema: Schema, axes: Mapping[str, ColumnAxis] | None = None, *, apart: Sequence[Clause] = ()
+) -> dict[str, Parting]:
+    """The parts of all modelled columns by the rules of a schema: clauses, and a part for the code of every ratio.
+
+    `apart` names further values that no others may share a state with.
+    """
+    codes: list[Clause] = [{name: one} for name, rule in schema._related.items() for one in rule.code_sets(schema)]
+    axes = column_axes(schema) if axes is None else axes
+    return partings([*clauses_of(schema.rules, schema), *apart, *codes], schema._as_drawn, axes)
+
+
 def partings(
     clauses: Sequence[Clause], schema: Mapping[str, Column], axes: Mapping[str, ColumnAxis]
 ) -> dict[str, Parting]:

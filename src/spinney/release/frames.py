@@ -233,7 +233,7 @@ def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns, pa
     drawn = {
         name: columns[name]._part_to_arrow(positions[place], first=first, n_rows=n_rows)
         for place, name in enumerate(given)
-        if name not in rules or rules[name].modelled is not None
+        if name not in rules or rules[name].modelled_of(schema) is not None
     }
     arrays = {name: array for name, array in drawn.items() if name not in rules}
     for name, rule in rules.items():

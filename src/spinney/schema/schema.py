@@ -34,15 +34,17 @@ from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import all_of, check_plain, column_from_dict, parse_toml, read_schema_text
 from spinney.schema.rules import Derivation, Rule, check_rules, derivations_in_order, rule_from_dict, widened
+from spinney.schema.rules.related import Related, coded_column
 from spinney.schema.rules.sums import Sum
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import numpy as np
 
     from spinney.columns import reading
 else:
-    np, reading = lazily("numpy", "spinney.columns.reading")
+    np, nw, reading = lazily("numpy", "narwhals", "spinney.columns.reading")
 
 
 # ------------------------------------------------------------------------------------------------------------ residuals
@@ -63,6 +65,15 @@ class Residual(Real):
     @property
     def _also_reads(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.parts)
+
+    def _combined_expression(self, total: reading.Reading, parts: Mapping[str, reading.Reading]) -> reading.Reading:
+        """The same of expressions: missing where one of them is, wrong where one of them is."""
+        assert self.of is not None
+        numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
+        is_missing, is_wrong = total.is_missing, total.is_wrong
+        for part in parts.values():
+            is_missing, is_wrong = is_missing | part.is_missing, is_wrong | part.is_wrong
+        return reading.Reading(self.of.difference(total.number.cast(nw.Float64), numbers), is_missing, is_wrong)
 
     def _combined(self, total: reading.Physical, parts: Mapping[str, reading.Physical]) -> reading.Physical:
         """The residual of rows whose total and parts are these. SENSITIVE."""
@@ -260,9 +271,10 @@ class Schema(Documented, Mapping[str, Column]):
     def _modelled(self) -> Schema:
         """The columns of which there is something to learn: no identifiers, and none that are computed.
 
-        A sum with a residual is there as its residual. Rules, places and persons are left out.
+        A sum with a residual is there as its residual, a related column with codes for its ratios. Rules, places and
+        persons are left out.
         """
-        computed = {rule.column: rule.modelled for rule in self._derivations}
+        computed = {rule.column: rule.modelled_of(self._columns) for rule in self._derivations}
         columns = {name: computed.get(name, column) for name, column in self._columns.items() if column.is_read}
         left = {name: column for name, column in columns.items() if column is not None}
         if not left:
@@ -276,8 +288,13 @@ class Schema(Documented, Mapping[str, Column]):
 
         A dictionary of the caller's own, which may be changed.
         """
-        residuals = {rule.column: rule.modelled for rule in self._derivations if rule.modelled is not None}
-        return {name: residuals.get(name, column) for name, column in self._columns.items()}
+        modelled = {rule.column: rule.modelled_of(self._columns) for rule in self._derivations}
+        return {name: modelled.get(name) or column for name, column in self._columns.items()}
+
+    @cached_property
+    def _related(self) -> dict[str, Related]:
+        """The rules of columns that are fixed parts of others, by these columns."""
+        return {rule.column: rule for rule in self._rules if isinstance(rule, Related)}
 
     @cached_property
     def _as_read(self) -> Schema:
@@ -291,6 +308,8 @@ class Schema(Documented, Mapping[str, Column]):
         for rule in self._derivations:
             if isinstance(rule, Sum) and rule.residual is not None:
                 columns[rule.column] = residual_column(rule, self._columns)
+            elif isinstance(rule, Related):
+                columns[rule.column] = coded_column(rule, self._columns)
             else:
                 columns[rule.column] = Identifier()
         return Schema(columns)

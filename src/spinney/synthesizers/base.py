@@ -36,7 +36,6 @@ from spinney.privacy.mechanisms import Charge, NotPrivate
 from spinney.progress import waiting
 from spinney.release.card import MOST_ROWS, Card, RowCount
 from spinney.release.release import Release
-from spinney.schema.rules import Derivation
 from spinney.schema.schema import Schema, SchemaLike
 from spinney.synthesizers.paying import (
     Partition,
@@ -268,7 +267,7 @@ class FrontDoor(Parameters):
                 "ForestSynthesizer"
             )
         for rule in schema.rules:
-            if not (computes and isinstance(rule, Derivation)):
+            if rule._needs_forest or not computes:
                 raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
         for place in schema.places:
             if place.within is not None:
@@ -472,7 +471,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         self._check_room(table, facts, first)
         rehearsed: PlanT | None = first
         # Of a residual that is missing, counting could not tell which part is.
-        has_residuals = any(rule.modelled is not None for rule in schema._derivations)
+        has_residuals = any(rule.modelled_of(schema) is not None for rule in schema._derivations)
         pays_first = schema._awaits_bounds or self._pays_before_counting or has_residuals
         pays_first |= n_rows is None and self._cells_follow_rows
         pays_first |= shares.utility > 0

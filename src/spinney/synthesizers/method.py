@@ -23,7 +23,6 @@ from spinney.errors import ParameterError
 from spinney.grid.axes import columns_with_pieces
 from spinney.release.release import checked_number_of_rows, checked_seed, one_number_of_rows
 from spinney.schema.linked import PeopleShape, Tables
-from spinney.schema.rules import Derivation
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.linked import NO_FIGURES, LinkedSynthesizer
@@ -154,7 +153,7 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
         return Choice("forest", f"there is a target, {target!r}")
     for name in schema._identifiers:
         return Choice("forest", f"column {name!r} is an identifier")
-    if any(not isinstance(rule, Derivation) for rule in schema.rules):
+    if any(rule._needs_forest for rule in schema.rules):
         return Choice("forest", "the schema has rules")
     for place in schema.places:
         if place.within is not None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spinney.columns import KINDS, Category, Column
 from spinney.columns.reading import Physical, group_of, is_string, native, one_array, parse_strings, read_objects
 from spinney.errors import InputError, SchemaError, raise_alone, redacted
-from spinney.schema.schema import Residual, Schema, as_schema
+from spinney.schema.schema import Schema, as_schema
 from spinney.text import closest, listed
 
 # ---------------------------------------------------------------------------------------------------------------- names
@@ -187,10 +187,9 @@ class Table:
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]
-        if not isinstance(column, Residual):
+        if not column._also_reads:
             return self.stored(name)
-        parts = {part: self.physical(part) for part in column._also_reads}
-        return column._combined(self.stored(name), parts)
+        return column._combined(self.stored(name), {other: self.physical(other) for other in column._also_reads})
 
     def stored(self, name: str) -> Physical:
         """The same of what the table holds under that name; of a residual, the total."""

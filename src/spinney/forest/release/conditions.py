@@ -30,9 +30,10 @@ from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.compiled import compiled
 from spinney.errors import ParameterError, SchemaError, raise_alone
 from spinney.forest.release.columns import ColumnModel, Floats, joined
-from spinney.grid.axes import Parting, column_axis, fence, partings
+from spinney.forest.release.related import related_among, without_codes
+from spinney.grid.axes import Parting, column_axis, fence, partings_of
 from spinney.release.answers.question import allowed, never, plain
-from spinney.schema.rules import AtMost, Rule, clauses_of, in_order, least_values, most_values
+from spinney.schema.rules import AtMost, Rule, clauses_of, followed, in_order, least_values, most_values
 from spinney.schema.rules.base import Number, ValueSet, universe
 from spinney.schema.schema import Schema
 
@@ -67,23 +68,18 @@ def asked_of_modelled(where: Mapping[str, Any], schema: Schema) -> dict[str, lis
 
 def of_modelled(name: str, values: ValueSet, schema: Schema, *, argument: str) -> tuple[str, ValueSet]:
     """The modelled column that a derived one follows from, and its values that lead to some of the derived one's."""
-    derived = {rule.column: rule for rule in schema._derivations}
-    while name in derived:
-        rule = derived[name]
-        try:
-            values = rule.preimage(values, schema)
-        except SchemaError as err:
-            raise_alone(ParameterError(f"{argument}: {err}"))
-        name = rule.sources[0]
-    return name, values
+    try:
+        return followed(name, values, {rule.column: rule for rule in schema._derivations}, schema)
+    except SchemaError as err:
+        raise_alone(ParameterError(f"{argument}: {err}"))
 
 
 def part_starts(schema: Schema) -> dict[str, Sequence[Number]]:
     """Where parts of columns begin that rules tell apart, by modelled column."""
-    clauses = clauses_of(schema.rules, schema)
-    named = {name: schema[name] for clause in clauses for name in clause}
-    axes = {name: column_axis(name, column, in_rules=True) for name, column in named.items()}
-    return {name: parting.starts[1:] for name, parting in partings(clauses, schema, axes).items()}
+    drawn = schema._as_drawn
+    named = {*schema._related, *(name for clause in clauses_of(schema.rules, schema) for name in clause)}
+    axes = {name: column_axis(name, drawn[name], in_rules=True) for name in named}
+    return {name: parting.starts[1:] for name, parting in partings_of(schema, axes).items()}
 
 
 # -------------------------------------------------------------------------------------------------------------- balance
@@ -402,7 +398,8 @@ def possible_states(
 ) -> Zeros:
     """Which combinations of states can obey all rules, by sets of columns: their places in `models`, ascending."""
     places = {name: place for place, name in enumerate(models)}
-    masks = [(rule.columns, _not_above(rule, schema, models)) for rule in rules if isinstance(rule, AtMost)]
+    rests = {rule.column: without_codes(models[rule.column], rule, schema) for rule in related_among(rules, models)}
+    masks = [(rule.columns, _not_above(rule, schema, {**models, **rests})) for rule in rules if isinstance(rule, AtMost)]
     masks += [
         (tuple(clause), any_of(states_in(clause[name], models[name], partings[name]) for name in clause))
         for clause in clauses_of(rules, schema)

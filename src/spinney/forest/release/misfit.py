@@ -133,7 +133,12 @@ class Laws:
     @cached_property
     def _evidence(self) -> dict[int, Floats]:
         release = self._release
-        cuts = feasible(release.schema.rules, release.schema._as_drawn, release.drawn_columns)
+        schema, models = release.schema._as_drawn, release.drawn_columns
+        told = {name: rest for name, rest in rests(release.schema, schema, models).items() if rest is not None}
+        near = schema | {name: rest.column for name, rest in told.items()}
+        left = models | {name: rest.model for name, rest in told.items()}
+        cuts = feasible(release.schema.rules, near, left)
+        cuts |= {name: with_codes(told[name], cut) for name, cut in cuts.items() if name in told}
         return {self.names.index(name): cut.left for name, cut in cuts.items()}
 
     @cached_property

@@ -33,6 +33,7 @@ from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, f
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
+from spinney.forest.release.related import codes_aside, rests, with_codes, without_codes
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
@@ -70,9 +71,10 @@ def forest_remarks(columns: Mapping[str, ColumnModel], schema: Schema, structure
         return []
     remarks: list[str] = []
     for name, model in columns.items():
-        column = schema[name]
+        column, rule = schema[name], schema._related.get(name)
         if not isinstance(column, Bounded):
             continue
+        model = model if rule is None else without_codes(model, rule, schema)
         held = ~model.is_null & (model.weights > 0)
         ranges = Ranges(model.low[held], model.length[held], model.weights[held])
         remarks += of_piles(name, column, ranges)
@@ -338,8 +340,13 @@ class ForestRelease(Release):
         nulls = [name for name, several in asked.items() if any(plain(wanted) in (None, [None]) for wanted in several)]
         try:
             # After conditions, whose ends are ends for other columns too.
-            for name, cut in feasible(rules, schema, columns, asked=asked, nulls=nulls).items():
-                take(name, cut)
+            without = rests(self.schema, schema, columns)
+            nulls += [name for name, rest in without.items() if rest is None]
+            told = {name: rest for name, rest in without.items() if rest is not None}
+            near = schema | {name: rest.column for name, rest in told.items()}
+            left = columns | {name: rest.model for name, rest in told.items()}
+            for name, cut in feasible(rules, near, left, asked=asked, nulls=nulls).items():
+                take(name, with_codes(told[name], cut) if name in told else cut)
             model = model.given(evidence) if evidence else model
         except ParameterError:
             if not where:
@@ -434,7 +441,8 @@ class ForestRelease(Release):
                 place = regions[name]
                 points = place.draw(states[name], [schema[one] for one in place.names], rng, offsets)
                 places |= dict(zip(place.names, points, strict=True))
-        resample_above(places, states, self.schema.rules, schema, columns, rng)
+        with codes_aside(places, self.schema, schema, columns, rng) as (near, left):
+            resample_above(places, states, self.schema.rules, near, left, rng)
         nothing = np.zeros(n_rows)
         return drawn, np.stack([places.get(name, nothing) for name in self.schema])
 
@@ -482,7 +490,7 @@ class ForestRelease(Release):
         return None if self.products is None else Misfit(self, Laws(self, n_redrawn=0)).factor
 
     def _remarks(self) -> list[str]:
-        return forest_remarks(self.columns, self.schema._modelled, str(self._card.structure))
+        return forest_remarks(self.columns, self.schema, str(self._card.structure))
 
     def _noisy_total(self) -> int:
         return self.noisy_total

@@ -35,7 +35,7 @@ from spinney.forest.release.measured import (
 from spinney.forest.release.places import PlaceModel
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.junction import JunctionTree
-from spinney.grid.axes import ColumnAxis, Parting, column_axes, n_group_tables, partings
+from spinney.grid.axes import ColumnAxis, Parting, column_axes, n_group_tables, partings_of
 from spinney.grid.lattice import halving_axis, needs_tree
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.mechanisms import (
@@ -249,7 +249,7 @@ def check_uniform(release: ForestRelease, counted: Mapping[str, float]) -> None:
     """Columns, places and model are those of the schema alone, but for columns counted with noise of this deviation."""
     schema = release.schema
     axes = column_axes(schema)
-    parted = partings(clauses_of(schema.rules, schema), schema, axes)
+    parted = partings_of(schema, axes)
     for name, column in release.columns.items():
         is_even = name in counted or _is_even(column, axes[name], parted.get(name), release.noisy_total)
         check(is_even, f"nothing was measured, and the leaves of {name!r} are not those that the schema gives")
@@ -262,7 +262,7 @@ def check_uniform(release: ForestRelease, counted: Mapping[str, float]) -> None:
 def _masks(release: ForestRelease) -> Zeros:
     """The states that rules allow to meet, with columns numbered among all variables."""
     schema: Schema = release.schema
-    parted = partings(clauses_of(schema.rules, schema), schema, column_axes(schema))
+    parted = partings_of(schema)
     numbers = [release.variables.index(name) for name in release.columns]
     found = possible_states(schema.rules, schema, release.columns, parted)
     return [(tuple(numbers[column] for column in clique), possible) for clique, possible in found]

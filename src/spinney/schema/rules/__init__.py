@@ -23,9 +23,10 @@ from typing import Any
 from spinney.columns import Bounded, Column
 from spinney.errors import SchemaError
 from spinney.schema.plain import at, check_options, typed
-from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet
+from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet, followed
 from spinney.schema.rules.compare import AtMost, EmptyWhen, First, Implies, NeverAfter, PositionRule
 from spinney.schema.rules.derived import Derived
+from spinney.schema.rules.related import Related
 from spinney.schema.rules.sums import Sum
 from spinney.text import did_you_mean
 
@@ -165,7 +166,15 @@ def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> 
         kind = type(rule).__name__
         for name in rule.columns:
             if name in derived and isinstance(rule, (AtMost, PositionRule)):
+                if isinstance(rule, AtMost) and isinstance(derived[name], Related):
+                    _check_order_of_ratios(rule, derived[name], columns)
+                    continue
                 raise SchemaError(f"{kind}: column {name!r} is computed from others; state the rule about these")
+            if name in derived and isinstance(rule, Related) and name != rule.column:
+                raise SchemaError(
+                    f"Related: the base {name!r} of {rule.column!r} is itself computed; relate {rule.column!r} to "
+                    f"{derived[name].sources[0]!r} instead"
+                )
             if name in derived and isinstance(rule, Sum) and rule.residual is not None and name != rule.column:
                 raise SchemaError(
                     f"Sum: part {name!r} of {rule.column!r} is itself computed, so no residual can be measured; list "
@@ -176,6 +185,21 @@ def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> 
                 clauses_of([rule, *derived.values()], columns)
             except SchemaError as err:
                 raise SchemaError(str(err) if str(err).startswith(kind) else f"{kind}: {err}") from err
+
+
+def _check_order_of_ratios(rule: AtMost, related: Any, columns: Mapping[str, Column]) -> None:
+    """Refuse an order that rows with a ratio may break, for nobody looks at them again."""
+    if set(rule.columns) != set(related.columns):
+        raise SchemaError(
+            f"AtMost: column {related.column!r} is a fixed part of {related.base!r} in some rows, and can be compared "
+            f"with that alone; leave out {rule!r} or {related!r}"
+        )
+    if not related.keeps_order(rule.column, columns):
+        raise SchemaError(
+            f"{rule!r} does not hold for all ratios of {related!r}: of a base that is never negative, in the same "
+            "steps, parts of up to 1 are at most as large, and larger ones within the bounds at least; correct the "
+            "ratios, the bounds or the rule"
+        )
 
 
 def _check_larger(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
@@ -201,14 +225,9 @@ def clauses_of(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Cla
     for rule in rules:
         for stated in rule.clauses(columns):
             clause: Clause = {}
-            waiting = list(stated.items())
-            while waiting:
-                name, allowed = waiting.pop(0)
-                if name in derived:
-                    derivation = derived[name]
-                    waiting.append((derivation.sources[0], derivation.preimage(allowed, columns)))
-                else:
-                    clause[name] = clause.get(name, ValueSet()) | allowed
+            for told, wanted in stated.items():
+                name, allowed = followed(told, wanted, derived, columns)
+                clause[name] = clause.get(name, ValueSet()) | allowed
             if any(allowed.has_all(columns[name]) for name, allowed in clause.items()):
                 continue
             clause = {name: allowed for name, allowed in clause.items() if not allowed.is_empty}
@@ -223,7 +242,7 @@ def clauses_of(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Cla
 # Kinds of rules by the names that files give them, and rules from plain data.
 
 
-RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, First, NeverAfter)
+RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, Related, First, NeverAfter)
 RULE_TYPES: dict[str, type[Rule]] = {kind.type_name: kind for kind in RULES}
 
 __all__ = [
@@ -238,11 +257,13 @@ __all__ = [
     "Implies",
     "NeverAfter",
     "PositionRule",
+    "Related",
     "Rule",
     "Sum",
     "check_rules",
     "clauses_of",
     "derivations_in_order",
+    "followed",
     "in_order",
     "least_values",
     "most_values",

@@ -305,6 +305,7 @@ class Rule(ABC):
     __slots__ = ()
 
     type_name: ClassVar[str]
+    _needs_forest: ClassVar[bool] = True  # whether trees and grids can have no such rule
 
     @property
     @abstractmethod
@@ -339,6 +340,8 @@ class Derivation(Rule):
 
     __slots__ = ()
 
+    _needs_forest: ClassVar[bool] = False
+
     column: str
 
     @property
@@ -350,8 +353,7 @@ class Derivation(Rule):
     def columns(self) -> tuple[str, ...]:
         return (self.column, *self.sources)
 
-    @property
-    def modelled(self) -> Column | None:
+    def modelled_of(self, columns: Columns) -> Column | None:  # noqa: ARG002  # for rules that model something
         """What is modelled in place of the column; None where it follows from the others alone."""
         return None
 
@@ -368,6 +370,20 @@ class Derivation(Rule):
     @abstractmethod
     def preimage(self, wanted: ValueSet, columns: Columns) -> ValueSet:
         """The values of the one source with which the column is one of `wanted`; SchemaError where that is no set."""
+
+    def conditioned(self, wanted: ValueSet, columns: Columns) -> tuple[str, ValueSet]:
+        """A condition on the column as one on another, or on what is modelled in its own place."""
+        return self.sources[0], self.preimage(wanted, columns)
+
+
+def followed(name: str, wanted: ValueSet, derived: Mapping[str, Derivation], columns: Columns) -> tuple[str, ValueSet]:
+    """A condition on a column as one on the modelled column that it follows from."""
+    while name in derived:
+        source, wanted = derived[name].conditioned(wanted, columns)
+        if source == name:
+            break
+        name = source
+    return name, wanted
 
 
 def check_name(rule: Rule, name: Any) -> None:

@@ -92,8 +92,8 @@ class Sum(Derivation):
         """What each part is multiplied by, exactly: 0.1 is a tenth."""
         return {name: exact(weight) if isinstance(weight, float) else Fraction(weight) for name, weight in self.parts}
 
-    @property
-    def modelled(self) -> Column | None:
+    def modelled_of(self, columns: Columns) -> Column | None:
+        del columns
         return self.residual
 
     # ------------------------------------------------------------------------------------------------------ checks

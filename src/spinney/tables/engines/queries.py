@@ -33,7 +33,7 @@ from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import Pieces, piece_table
 from spinney.schema.rules import AtMost, Clause, Derived, Rule, Sum
 from spinney.schema.rules.base import ValueSet, universe
-from spinney.schema.schema import Residual, Schema, parts_first
+from spinney.schema.schema import Schema, parts_first
 from spinney.tables.source import HeldRows
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
 from spinney.text import Sensitive
@@ -583,23 +583,17 @@ class Rows(Sensitive):
                 )
                 place = nw.col(f"p{index}")
             reading = column._expression(value, dtype, place=place)
-            if isinstance(column, Residual):
-                reading = self._less_parts(reading, column)
+            if column._also_reads:
+                reading = column._combined_expression(reading, self._readings(column._also_reads))
             chosen |= {f"v{index}": reading.number, f"m{index}": reading.is_missing, f"w{index}": reading.is_wrong}
         return frame.select(**chosen)
 
-    def _less_parts(self, total: Reading, column: Residual) -> Reading:
-        """A total less its parts; missing where one of them is, wrong where one of them is."""
-        assert column.of is not None
-        parts = {
-            name: self._schema[name]._expression(nw.col(place), self._dtypes[place])
-            for name, place in ((name, plain(self._index[name])) for name in column._also_reads)
+    def _readings(self, names: Iterable[str]) -> dict[str, Reading]:
+        """Other columns, as one that is computed of them needs them."""
+        places = {name: plain(self._index[name]) for name in names}
+        return {
+            name: self._schema[name]._expression(nw.col(place), self._dtypes[place]) for name, place in places.items()
         }
-        numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
-        is_missing, is_wrong = total.is_missing, total.is_wrong
-        for part in parts.values():
-            is_missing, is_wrong = is_missing | part.is_missing, is_wrong | part.is_wrong
-        return Reading(column.of.difference(total.number.cast(nw.Float64), numbers), is_missing, is_wrong)
 
     def _is_looked_up(self, name: str) -> bool:
         column = self._schema[name]
