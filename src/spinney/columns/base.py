@@ -17,7 +17,7 @@ import inspect
 import math
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, time
 from decimal import Decimal

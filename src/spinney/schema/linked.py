@@ -22,7 +22,7 @@ from spinney.columns import Bounded, Identifier
 from spinney.columns.base import check_characters
 from spinney.documents import Document, Documented, Facts
 from spinney.errors import SchemaError
-from spinney.schema.persons import PersonRows, person_rows, position_rules
+from spinney.schema.persons import PersonRows, person_rows, position_rules, refuse_ratios
 from spinney.schema.places import with_shapes
 from spinney.schema.plain import all_of, at, check_options, check_plain, jsonable, parse_toml, read_schema_text
 from spinney.schema.rules import PositionRule
@@ -244,6 +244,8 @@ class Tables(Documented, Mapping[str, Schema]):
                     f"table {name!r}: its schema states person={schema.person!r}; in linked tables the link says whose "
                     "rows they are: take person out of the schema"
                 )
+        for stated in self._schemas[persons].rules:
+            refuse_ratios(stated)
         for rule in position_rules(self._schemas[persons].rules):
             raise SchemaError(f"table {persons!r}: {rule!r} is about several rows of a person, and here each has one")
         for link in self._links:

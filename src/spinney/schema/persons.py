@@ -19,7 +19,7 @@ from typing import Any
 from spinney.columns import Bounded, Category, Column, Identifier, Real, whole_range
 from spinney.columns.base import LARGEST_WHOLE, check_characters
 from spinney.errors import SchemaError
-from spinney.schema.rules import Derivation, NeverAfter, PositionRule, Rule
+from spinney.schema.rules import Derivation, NeverAfter, PositionRule, Related, Rule
 from spinney.text import brief, did_you_mean
 
 # -------------------------------------------------------------------------------------------------------- names of keys
@@ -141,6 +141,7 @@ class PersonRows:
         self._check_differences(columns, computed, about)
         self._check_reach(columns, about)
         for rule in rules:
+            refuse_ratios(rule)
             if isinstance(rule, NeverAfter) and self.order is None:
                 raise SchemaError(f"{about}: {rule!r} needs order=..., the column that says which rows come after")
 
@@ -284,6 +285,14 @@ def _found(name: str, columns: Mapping[str, Column], about: str) -> Column:
     if name not in columns:
         raise SchemaError(f"{about}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
     return columns[name]
+
+
+def refuse_ratios(rule: Rule) -> None:
+    """Raise a SchemaError where a rule is kept in tables of which every row is a person only."""
+    if isinstance(rule, Related):
+        raise SchemaError(
+            f"{rule!r}: ratios are kept in a single table, of one row for each person; leave the rule out"
+        )
 
 
 def _modelled(name: str, columns: Mapping[str, Column], computed: set[str], about: str, option: str) -> Column:

@@ -221,6 +221,12 @@ _PREAMBLE = """\
 #     parts = ["fare", "tip", "tolls"]
 #
 #     [[rules]]
+#     type = "related"      # column is a fixed part of base in many rows, and has values of its own in all others
+#     column = "guaranteed"
+#     base = "approved"
+#     ratios = [1, "0.75"]
+#
+#     [[rules]]
 #     type = "derived"      # column is computed from another: by a mapping, or by cuts and labels of numbers
 #     column = "sector"
 #     source = "industry"

@@ -29,7 +29,7 @@ from spinney.forest.rules import impossible_values
 from spinney.grid.axes import place_axis
 from spinney.schema.linked import PeopleShape, RowsShape, Tables
 from spinney.schema.persons import PersonRows, position_rules, suggested_keys, suggested_orders
-from spinney.schema.rules import Rule
+from spinney.schema.rules import Related, Rule
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.schema.template import SchemaReading, read_schema
 from spinney.synthesizers.linked import LinkedSynthesizer
@@ -579,6 +579,7 @@ class _Check(Found):
         self._engine = None if engine == "memory" else engine
         self.faults += [Finding(fault) for fault in described.faults]
         self._tallies = Tallies()
+        self.notes: list[str] = []
         self._computed: set[str] = set()
         self.n_rows: int | None = None
 
@@ -597,7 +598,7 @@ class _Check(Found):
         return Findings(
             faults=_once(self.faults),
             warnings=_once(self.warnings),
-            notes=tuple(notes),
+            notes=(*notes, *self.notes),
             n_rows=self.n_rows,
             method=None if choice is None else choice.method,
             reason=None if choice is None else choice.reason,
@@ -606,9 +607,9 @@ class _Check(Found):
 
     def look(self, schema: Schema) -> None:
         """Read the table and judge its columns."""
-        self._computed = {rule.column for rule in schema._derivations}
+        self._computed = {rule.column for rule in schema._derivations} - {*schema._related}
         for source in self._open(schema):
-            self._read(source, schema.rules)
+            self._read(source, [one for rule in schema.rules for one in _counted(rule)])
             self._look_outside(source, schema)
         self._judge(schema)
 
@@ -805,10 +806,19 @@ class _Check(Found):
         for name, tally in by_name(self._tallies.columns, schema).items():
             self._judge_column(name, schema[name], tally)
         for rule, n_rows in self._tallies.n_broken.items():
-            if n_rows and not any(self._tallies.columns[name].complaint for name in rule.columns):
+            if isinstance(rule, Related):
+                self._judge_ratio(rule, (self.n_rows or 0) - n_rows)
+            elif n_rows and not any(self._tallies.columns[name].complaint for name in rule.columns):
                 self.warn(
                     f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.columns[0], n_rows
                 )
+
+    def _judge_ratio(self, rule: Related, n_rows: int) -> None:
+        """How many rows have a ratio: that there are none may be a slip of whoever stated it."""
+        if n_rows:
+            self.notes.append(f"{rule.in_words()} in {n_rows:,} of {self.n_rows:,} rows.")
+        else:
+            self.warn(f"no row has a ratio that {rule!r} states; correct it, or leave it out", rule.column)
 
     def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
         if tally.complaint is not None:
@@ -841,6 +851,11 @@ class _Check(Found):
             self.warn(f"column {name!r} holds only one value", name)
 
 
+def _counted(rule: Rule) -> Sequence[Rule]:
+    """What is counted of a rule: each of several ratios by itself."""
+    return rule.one_by_one() if isinstance(rule, Related) else [rule]
+
+
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each message once: what is wrong with a whole file is told of every column that was looked for in it."""
     return tuple({finding.message: finding for finding in reversed(list(findings))}.values())[::-1]
@@ -855,10 +870,11 @@ def _notes(schema: Schema, *, of_persons: bool) -> list[str]:
         notes.append(
             f"Values of {', '.join(map(repr, private))} would be found privately, using part of epsilon and delta."
         )
-    if computed := [rule.column for rule in schema._derivations]:
+    computed = [rule.column for rule in schema._derivations if rule.column not in schema._related]
+    if computed:
         notes.append(f"Computed from other columns, at no cost: {', '.join(map(repr, computed))}.")
     of_positions = position_rules(schema.rules)
-    if n_rules := len(schema.rules) - len(computed) - len(of_positions):
+    if n_rules := len(schema.rules) - len(schema._derivations) - len(of_positions):
         obeyed = "the rule" if n_rules == 1 else f"all {n_rules} rules"
         notes.append(f"Every synthetic row would obey {obeyed}, at no cost.")
     if schema.person is not None and of_positions:

@@ -30,7 +30,7 @@ from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.compiled import compiled
 from spinney.errors import ParameterError, SchemaError, raise_alone
 from spinney.forest.release.columns import ColumnModel, Floats, joined
-from spinney.forest.release.related import related_among, without_codes
+from spinney.forest.release.related import related_among, rests, with_codes, without_codes
 from spinney.grid.axes import Parting, column_axis, fence, partings_of
 from spinney.release.answers.question import allowed, never, plain
 from spinney.schema.rules import AtMost, Rule, clauses_of, followed, in_order, least_values, most_values
@@ -399,7 +399,9 @@ def possible_states(
     """Which combinations of states can obey all rules, by sets of columns: their places in `models`, ascending."""
     places = {name: place for place, name in enumerate(models)}
     rests = {rule.column: without_codes(models[rule.column], rule, schema) for rule in related_among(rules, models)}
-    masks = [(rule.columns, _not_above(rule, schema, {**models, **rests})) for rule in rules if isinstance(rule, AtMost)]
+    masks = [
+        (rule.columns, _not_above(rule, schema, {**models, **rests})) for rule in rules if isinstance(rule, AtMost)
+    ]
     masks += [
         (tuple(clause), any_of(states_in(clause[name], models[name], partings[name]) for name in clause))
         for clause in clauses_of(rules, schema)
@@ -480,6 +482,23 @@ def feasible(
         weights = np.where(model.is_null, null_model.weights, model.weights)
         cuts[name] = Restriction(column, replace(model, weights=weights), np.maximum(left, null_left))
     return cuts
+
+
+def feasible_of(
+    schema: Schema,
+    drawn: Mapping[str, Column],
+    models: Mapping[str, ColumnModel],
+    *,
+    asked: Collection[str] = (),
+    nulls: Collection[str] = (),
+) -> dict[str, Restriction]:
+    """The same by the rules of a schema, where columns may have codes: these are kept, and obey as nulls do."""
+    without = rests(schema, drawn, models)
+    told = {name: rest for name, rest in without.items() if rest is not None}
+    near = dict(drawn) | {name: rest.column for name, rest in told.items()}
+    left = dict(models) | {name: rest.model for name, rest in told.items()}
+    cuts = feasible(schema.rules, near, left, asked=asked, nulls={*nulls, *(without.keys() - told.keys())})
+    return {name: with_codes(told[name], cut) if name in told else cut for name, cut in cuts.items()}
 
 
 def _cut_together(

@@ -49,6 +49,7 @@ from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card, structure_in_words
 from spinney.release.release import Release
 from spinney.schema.rules import AtMost, clauses_of
+from spinney.schema.rules.related import ratio_text
 from spinney.schema.schema import Schema
 from spinney.text import WIDTH, cut, did_you_mean, listed, many
 
@@ -226,6 +227,7 @@ class ExplainedColumn:
     n_states: int
     null_share: float | None  # None where the column is never null; of a place, where any of its columns is
     is_computed: bool = False  # by a rule, from other columns; a sum with a residual has the leaves of its residual
+    ratios: str | None = None  # of a related column, in words: each has a leaf of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +277,8 @@ class Explanation(Printed):
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
 
+        Of a related column, a leaf of a ratio says it as `ratio`, and has no ends.
+
         Reals lie in low <= value < high, without the step of a `multiple_of`, or at `low` where both ends are the same;
         of all else, both ends are included. Null has no ends. A rule that one column is at most another may still move
         rows up as they are drawn. Of a place, which is named as "lon, lat", the first three are lists with an entry for
@@ -288,12 +292,18 @@ class Explanation(Printed):
         model, rows = self._leaves[name]
         if isinstance(model, PlaceModel):
             return _regions(model, rows)
-        return [
+        found = [
             {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}
             for (low, high), is_null, state, expected in zip(
                 leaf_ends(model, self.card.schema._as_drawn[name]), model.is_null, model.states, rows, strict=True
             )
         ]
+        rule = self.card.schema._related.get(name)
+        ratios = {} if rule is None else dict(zip(rule.codes(self.card.schema), rule.ratios, strict=True))
+        for leaf in found:
+            if leaf["low"] in ratios:
+                leaf |= {"low": None, "high": None, "ratio": ratio_text(ratios[leaf["low"]])}
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready data, without bins."""
@@ -402,7 +412,8 @@ def _regions(model: PlaceModel, rows: Floats) -> list[dict[str, Any]]:
 
 def _columns(release: ForestRelease, leaves: Leaves, total: int) -> list[ExplainedColumn]:
     found = []
-    computed, drawn = {rule.column for rule in release.schema._derivations}, release.schema._as_drawn
+    related, drawn = release.schema._related, release.schema._as_drawn
+    computed = {rule.column for rule in release.schema._derivations} - {*related}
     starts = {place.columns[0]: place for place in release.schema.places}
     of_places = {name for place in release.schema.places for name in place.columns}
     for name, column in release.schema.items():
@@ -416,7 +427,8 @@ def _columns(release: ForestRelease, leaves: Leaves, total: int) -> list[Explain
             n_leaves, n_states = len(model.states), model.n_states
             if drawn[name].nullable:
                 null_share = float(rows[model.is_null].sum() / total) if total else 0.0
-        found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share, name in computed))
+        words = related[name].in_words() if name in related else None
+        found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share, name in computed, words))
     return found
 
 
@@ -592,7 +604,7 @@ def column_table(columns: Sequence[ExplainedColumn]) -> Table:
     rows = []
     for column in columns:
         leaves, states, null = f"{column.n_leaves:,}", f"{column.n_states:,}", _percent(column.null_share)
-        how = "of its residual" if column.is_computed else ""
+        how = "of its residual" if column.is_computed else "with ratios" if column.ratios else ""
         if not column.n_leaves:
             leaves, states, how = "", "", "computed" if column.is_computed else "generated"
         rows.append([column.name, column.type, leaves, states, null, how])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.forest.release.columns import Floats
-from spinney.forest.release.conditions import feasible
+from spinney.forest.release.conditions import feasible_of
 from spinney.forest.release.fit import signs
 from spinney.forest.release.parts import Leaves, Part
 from spinney.graph.model import GraphModel, States
@@ -133,12 +133,7 @@ class Laws:
     @cached_property
     def _evidence(self) -> dict[int, Floats]:
         release = self._release
-        schema, models = release.schema._as_drawn, release.drawn_columns
-        told = {name: rest for name, rest in rests(release.schema, schema, models).items() if rest is not None}
-        near = schema | {name: rest.column for name, rest in told.items()}
-        left = models | {name: rest.model for name, rest in told.items()}
-        cuts = feasible(release.schema.rules, near, left)
-        cuts |= {name: with_codes(told[name], cut) for name, cut in cuts.items() if name in told}
+        cuts = feasible_of(release.schema, release.schema._as_drawn, release.drawn_columns)
         return {self.names.index(name): cut.left for name, cut in cuts.items()}
 
     @cached_property

@@ -24,7 +24,7 @@ from spinney.forest.release.conditions import (
     asked_of_modelled,
     balanced,
     condition,
-    feasible,
+    feasible_of,
     grouped,
     part_starts,
     resample_above,
@@ -33,7 +33,7 @@ from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, f
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.related import codes_aside, rests, with_codes, without_codes
+from spinney.forest.release.related import codes_aside, without_codes
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
@@ -70,11 +70,12 @@ def forest_remarks(columns: Mapping[str, ColumnModel], schema: Schema, structure
     if structure == "uniform":
         return []
     remarks: list[str] = []
-    for name, model in columns.items():
-        column, rule = schema[name], schema._related.get(name)
+    for name, released in columns.items():
+        rule = schema._related.get(name)
+        column = schema._modelled[name] if rule is None else schema[name]
         if not isinstance(column, Bounded):
             continue
-        model = model if rule is None else without_codes(model, rule, schema)
+        model = released if rule is None else without_codes(released, rule, schema)
         held = ~model.is_null & (model.weights > 0)
         ranges = Ranges(model.low[held], model.length[held], model.weights[held])
         remarks += of_piles(name, column, ranges)
@@ -317,7 +318,7 @@ class ForestRelease(Release):
         self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
     ) -> Prepared:
         """Columns and model under all rules and conditions."""
-        rules, schema, columns, model = self.schema.rules, self.schema._as_drawn, dict(drawn_from), self.model
+        schema, columns, model = self.schema._as_drawn, dict(drawn_from), self.model
         places = dict(self.places)
         names = {name: place for place, name in enumerate(self.variables)}
         evidence: dict[int, Floats] = {}
@@ -340,13 +341,8 @@ class ForestRelease(Release):
         nulls = [name for name, several in asked.items() if any(plain(wanted) in (None, [None]) for wanted in several)]
         try:
             # After conditions, whose ends are ends for other columns too.
-            without = rests(self.schema, schema, columns)
-            nulls += [name for name, rest in without.items() if rest is None]
-            told = {name: rest for name, rest in without.items() if rest is not None}
-            near = schema | {name: rest.column for name, rest in told.items()}
-            left = columns | {name: rest.model for name, rest in told.items()}
-            for name, cut in feasible(rules, near, left, asked=asked, nulls=nulls).items():
-                take(name, with_codes(told[name], cut) if name in told else cut)
+            for name, cut in feasible_of(self.schema, schema, columns, asked=asked, nulls=nulls).items():
+                take(name, cut)
             model = model.given(evidence) if evidence else model
         except ParameterError:
             if not where:

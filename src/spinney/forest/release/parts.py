@@ -158,6 +158,11 @@ def _check_has_values(name: str, release: ForestRelease) -> None:
             f"column {name!r} is of type {column.type_name}, and means and quantiles are those of numbers; ask for "
             "count() or proportion()"
         )
+    if name in release.schema._related:
+        raise ParameterError(
+            f"column {name!r} is a fixed part of {release.schema._related[name].base!r} in some rows, and its values "
+            "are told by two columns; measure rows instead"
+        )
     if name not in release.columns:
         is_place = any(name in place.names for place in release.places.values())
         why = "is part of a place" if is_place else "is computed from other columns"

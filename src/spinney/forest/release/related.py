@@ -1,8 +1,8 @@
 """Columns that are fixed parts of others, in a release: codes of ratios apart from values. PUBLIC.
 
-A related column is modelled by values and codes (`schema/rules/related.py`). Orders between columns are about its values
-alone: a row with a code obeys by its ratio, which was checked when the schema was made. So codes count as nulls where
-orders are kept, and are put back afterwards.
+A related column is modelled by values and codes (`schema/rules/related.py`). Orders between columns are about its
+values alone: a row with a code obeys by its ratio, which was checked when the schema was made. So codes count as nulls
+where orders are kept, and are put back afterwards.
 
     codes        which leaves and places are codes
     orders       a column without its codes, and with them again
@@ -71,14 +71,13 @@ class Rest(NamedTuple):
     start: float
 
 
-def rests(
-    schema: Schema, drawn: Mapping[str, Column], models: Mapping[str, ColumnModel]
-) -> dict[str, Rest | None]:
+def rests(schema: Schema, drawn: Mapping[str, Column], models: Mapping[str, ColumnModel]) -> dict[str, Rest | None]:
     """Related columns without their codes; None of those that have nothing but codes left."""
     found: dict[str, Rest | None] = {}
     for rule in related_among(schema.rules, models):
         near, model, plain = drawn[rule.column], models[rule.column], schema[rule.column]
-        assert isinstance(near, Number) and isinstance(plain, Number)
+        assert isinstance(near, Number)
+        assert isinstance(plain, Number)
         start = code_start(rule, schema, near)
         held = ~model.is_null & (model.weights > 0)
         if held.any() and (model.low[held] >= start).all():
@@ -99,7 +98,8 @@ def with_codes(rest: Rest, cut: Restriction) -> Restriction:
         pieces = [rest.of_all.restrict_to_range(begin, end + 1)]
     else:
         low, high = universe(cut.column)
-        begin, end = numbers_rounding_to(low, high, rest.column)
+        assert isinstance(rest.column, Number)
+        begin, end = numbers_rounding_to(float(low), float(high), rest.column)
         pieces = [rest.of_all.restrict_to_range(begin, np.nextafter(end, np.inf))]
     pieces += [rest.of_all.restrict_to_range(rest.start, np.inf), rest.of_all.restrict_to_null()]
     model, left = joined(pieces)
@@ -127,7 +127,8 @@ def codes_aside(
     held: dict[str, tuple[NDArray[np.bool_], Floats]] = {}
     for rule in related_among(schema.rules, models):
         name, column, plain = rule.column, drawn[rule.column], schema[rule.column]
-        assert isinstance(column, Number) and isinstance(plain, Number)
+        assert isinstance(column, Number)
+        assert isinstance(plain, Number)
         start = code_start(rule, schema, column)
         is_code = places[name] >= start  # never of NaN
         if not is_code.any():
@@ -149,8 +150,8 @@ def _is_nothing(places: Floats, base: Column) -> NDArray[np.bool_]:
     assert isinstance(base, Number)
     if base.is_whole:
         number = places + whole_range(base)[0] + base.step // 2
-        return np.isnan(places) | (np.floor(number / base.step) == 0)
-    return np.isnan(places) | (np.abs(places) < float(base.spacing or 0) / 2)
+        return np.asarray(np.isnan(places) | (np.floor(number / base.step) == 0))
+    return np.asarray(np.isnan(places) | (np.abs(places) < float(base.spacing or 0) / 2))
 
 
 def _exchange(

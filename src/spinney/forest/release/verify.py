@@ -50,7 +50,7 @@ from spinney.privacy.mechanisms import (
 )
 from spinney.release.card import Card, ContradictionError, bounds_of_a_column, check, check_variance, same, spent_whole
 from spinney.release.verify import CHANCE, TableSum, check_spread, farthest, laplace_log_moment
-from spinney.schema.rules import Derivation, clauses_of
+from spinney.schema.rules import Derivation
 from spinney.schema.schema import Schema
 from spinney.tree.bins import decay_for, is_within
 

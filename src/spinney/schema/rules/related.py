@@ -61,7 +61,7 @@ def parse_ratio(stated: Any) -> Fraction | None:
             ratio = Fraction(stated) if isinstance(stated, (int, Fraction, Decimal)) else None
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
-    is_fine = ratio is not None and 0 < ratio and max(ratio.numerator, ratio.denominator) <= _LARGEST_PART
+    is_fine = ratio is not None and ratio > 0 and max(ratio.numerator, ratio.denominator) <= _LARGEST_PART
     return ratio if is_fine else None
 
 
@@ -78,7 +78,8 @@ def ratio_text(ratio: Fraction) -> str:
 
 def in_percent(ratio: Fraction) -> str:
     """A ratio in words: 'equal to' or '75 % of'."""
-    return "equal to" if ratio == 1 else f"{ratio_text(ratio * 100)} % of"
+    percent = ratio_text(ratio * 100)
+    return "equal to" if ratio == 1 else f"{percent} of" if "/" in percent else f"{percent} % of"
 
 
 # ------------------------------------------------------------------------------------------------------------- the rule
@@ -180,10 +181,10 @@ class Related(Derivation):
             return False
         if smaller == self.column:
             return max(self.ratios) <= 1 and first <= 0
-        return min(self.ratios) >= 1 and last >= int(self.steps_at(len(self.ratios), most, columns).max())
+        return min(self.ratios) >= 1 and last >= most
 
     def _parts(self, columns: Columns) -> list[tuple[int, int]]:
-        """a and b of every ratio: so many steps of the column are a / b times those of the base."""
+        """The a and b of every ratio: steps of the column are a / b times those of the base."""
         spacing, of_base = (_spacing(cast(Number, columns[name])) for name in self.columns)
         in_steps = [ratio * of_base / spacing for ratio in self.ratios]
         return [(part.numerator, part.denominator) for part in in_steps]
@@ -225,19 +226,17 @@ class Related(Derivation):
 
     # -------------------------------------------------------------------------------------------------------- rows
 
-    def steps_at(self, code: Any, base_steps: Any, columns: Columns) -> NDArray[np.int64]:
+    def steps_at(self, place: NDArray[np.int64], base_steps: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
         """Steps of the column that are nearest to ratios times steps of the base, moved into its bounds.
 
         Args:
-            code: the place of each ratio; a number in place of an array means all ratios, one after the other.
-            base_steps: steps of the base, or of all rows the same.
+            place: the place of the ratio of each row.
+            base_steps: steps of the base.
             columns: the types of the columns.
         """
-        places = np.arange(code) if isinstance(code, int) else np.asarray(code, dtype=np.int64)
-        parts = np.array(self._parts(columns), dtype=np.int64)
-        a, b = parts[places, 0], parts[places, 1]
+        a, b = np.array(self._parts(columns), dtype=np.int64)[place].T
         nearest = (2 * a * base_steps + b) // (2 * b)
-        return np.clip(nearest, *ends_in_steps(cast(Number, columns[self.column])))
+        return np.asarray(np.clip(nearest, *ends_in_steps(cast(Number, columns[self.column]))))
 
     def compute(self, arrays: Mapping[str, pa.Array], columns: Columns, drawn: pa.Array | None) -> pa.Array:
         assert drawn is not None
@@ -275,6 +274,15 @@ class Related(Derivation):
             has_ratio = (gap >= -b) & (gap < b) & (steps != 0) & (base_steps != 0)
             found = nw.when(has_ratio).then(nw.lit(place)).otherwise(found)
         return found
+
+    def one_by_one(self) -> list[Related]:
+        """The same rule for each of its ratios alone."""
+        return [replace(self, ratios=(ratio,)) for ratio in self.ratios]
+
+    def in_words(self) -> str:
+        """What the ratios say: 'paid' is equal to, or 75 % of, 'approved'."""
+        parts = ", or ".join(map(in_percent, self.ratios))
+        return f"{self.column!r} is {parts}{',' if len(self.ratios) > 1 else ''} {self.base!r}"
 
     def to_dict(self) -> dict[str, Any]:
         ratios = [int(ratio) if ratio.denominator == 1 else ratio_text(ratio) for ratio in self.ratios]
@@ -335,8 +343,9 @@ def steps_of(column: Number, found: reading.Physical) -> NDArray[np.int64]:
     return raw_steps(column, np.clip(np.where(is_missing(found), low, found.values), low, high))
 
 
-def steps_expression(column: Number, found: reading.Reading) -> nw.Expr:
+def steps_expression(column: Column, found: reading.Reading) -> nw.Expr:
     """The same of an expression."""
+    assert isinstance(column, Number)
     low, high = _span(column)
     value = nw.when(found.is_missing | found.is_wrong).then(nw.lit(low)).otherwise(found.number).clip(low, high)
     if not column.is_whole:
@@ -344,7 +353,8 @@ def steps_expression(column: Number, found: reading.Reading) -> nw.Expr:
     offset = value - low
     if column.step > 1:  # engines divide whole numbers as doubles
         offset = ((offset - offset % column.step) / column.step + 0.5).floor().cast(nw.Int64)
-    return offset + ends_in_steps(column)[0]
+    steps: nw.Expr = offset + ends_in_steps(column)[0]
+    return steps
 
 
 # -------------------------------------------------------------------------------------------------------------- reading

@@ -31,8 +31,9 @@ from spinney.errors import InputError
 from spinney.grid.codes import interleave
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import Pieces, piece_table
-from spinney.schema.rules import AtMost, Clause, Derived, Rule, Sum
+from spinney.schema.rules import AtMost, Clause, Derived, Related, Rule, Sum
 from spinney.schema.rules.base import ValueSet, universe
+from spinney.schema.rules.related import steps_expression
 from spinney.schema.schema import Schema, parts_first
 from spinney.tables.source import HeldRows
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
@@ -221,6 +222,8 @@ def breaks(rule: Rule, numbers: Numbers, schema: Schema) -> nw.Expr:
         return _is_no_sum(rule, numbers, schema)
     if isinstance(rule, Derived):
         return _is_not_derived(rule, numbers, schema)
+    if isinstance(rule, Related):
+        return _has_no_ratio(rule, numbers, schema)
     return reduce(or_, [~_obeys(clause, numbers, schema) for clause in rule.clauses(schema)])
 
 
@@ -253,6 +256,13 @@ def _is_no_sum(rule: Sum, numbers: Numbers, schema: Schema) -> nw.Expr:
     is_off = is_missing | (gap < low - slack) | (gap > high + slack)
     is_wrongly_missing = ~is_missing if rule.residual is None else nw.lit(False)
     return nw.when(is_total_missing).then(is_wrongly_missing).otherwise(is_off)
+
+
+def _has_no_ratio(rule: Related, numbers: Numbers, schema: Schema) -> nw.Expr:
+    found = [Reading(*numbers[name], nw.lit(False)) for name in rule.columns]
+    steps, base_steps = (steps_expression(schema[name], one) for name, one in zip(rule.columns, found, strict=True))
+    has_ratio = rule.place_expression(steps, base_steps, schema) < len(rule.ratios)
+    return found[0].is_missing | found[1].is_missing | ~has_ratio
 
 
 def _is_not_derived(rule: Derived, numbers: Numbers, schema: Schema) -> nw.Expr:
