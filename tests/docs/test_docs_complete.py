@@ -23,10 +23,12 @@ PROOFS = {
     "spinney/privacy/noise/partitions.proof.md": "spinney/privacy/noise/choices.py",
     "spinney/privacy/noise/supnorm.proof.md": "spinney/privacy/noise/supnorm.py",
     "spinney_paper/baselines/balog.proof.md": "spinney_paper/baselines/balog.py spinney_paper/baselines/basis.py",
+    "spinney_paper/baselines/vector.proof.md": "spinney_paper/baselines/vector.py",
     "spinney_paper/baselines/merf.proof.md": "spinney_paper/baselines/merf.py",
 }
 # Where noise is made; names that only compute with its laws; and files that need no proof, with the reason.
 NOISE_ROOMS = {f"spinney.privacy.noise.{room}" for room in ("discrete", "choices", "gaussian", "supnorm")}
+NOISE_ROOMS |= {"spinney_paper.baselines.vector"}
 NOISE_CALLS = {"charge", "words"}
 NO_NOISE = {
     *("SMALLEST_RATE", "SMALLEST_VARIANCE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer"),

@@ -23,8 +23,8 @@ from spinney.privacy import composition
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta, least_noise, on_grid, selection_mean
 from spinney.privacy.mechanisms import GaussianTables, Selections, TreeShapes
-from spinney.privacy.noise.gaussian import least_variance
 from spinney.tree.bins import decay_for
+from spinney_paper.baselines.vector import least_variance
 from support.in_one_test import in_one_test
 
 BOTH = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE])

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spinney.errors import ParameterError
-from spinney.privacy.noise.gaussian import (
-    SMALLEST_DELTA,
-    classical_variance,
-    delta_from_rho,
-    least_variance,
-    rho_from_delta,
-)
+from spinney.privacy.noise.gaussian import SMALLEST_DELTA, delta_from_rho
+from spinney_paper.baselines.vector import classical_variance, least_variance, rho_from_delta
 from support.in_one_test import in_one_test
 
 MILLIONTH = Fraction(1, 10**6)

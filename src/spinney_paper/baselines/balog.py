@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from spinney.columns import Bounded
 from spinney.errors import NotFittedError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_length
-from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, classical_variance, least_variance, release_vector
+from spinney.privacy.noise.gaussian import LARGEST_VARIANCE
 from spinney.release.points import PointsRelease
 from spinney.release.release import Release
 from spinney.schema.schema import Schema
@@ -30,6 +30,7 @@ from spinney_paper.baselines.basis import make_basis
 from spinney_paper.baselines.reduced_set import find_points, fit_weights
 from spinney_paper.baselines.sums import Floats, Integers, bits_for, feature_sums, kernel_sums
 from spinney_paper.baselines.training import load
+from spinney_paper.baselines.vector import classical_variance, least_variance, release_vector
 
 # Coordinates and features are released in steps of 2^-20 of a row, which is far below any noise.
 _STEP_BITS = 20

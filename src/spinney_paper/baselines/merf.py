@@ -24,7 +24,6 @@ from spinney.columns import Boolean, Bounded, Category, Integer
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_fraction, parse_length
 from spinney.privacy.mechanisms import NotPrivate
-from spinney.privacy.noise.gaussian import least_variance, release_vector
 from spinney.release.points import GeneratorRelease, class_count, first_class
 from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
@@ -32,6 +31,7 @@ from spinney.text import did_you_mean
 from spinney_paper.baselines.base import Baseline, Budget, check_numeric, numeric_rows, whole_number
 from spinney_paper.baselines.sums import feature_sums
 from spinney_paper.baselines.training import load, train_generator
+from spinney_paper.baselines.vector import least_variance, release_vector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

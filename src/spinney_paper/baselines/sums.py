@@ -4,7 +4,7 @@
 
 What a row adds depends on that row alone, and the sum does not depend on the order of rows or on the number of threads:
 no rounding of a floating-point total can betray anyone. That, and a bound of what one row adds, is all that exact
-noise needs. SENSITIVE: true sums become public through `privacy.gaussian.release_vector` only.
+noise needs. SENSITIVE: true sums become public through `vector.release_vector` only.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ from spinney.errors import (
     SchemaError,
 )
 from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
-from spinney.privacy.noise.gaussian import classical_variance, least_variance
 from spinney.release.points import PointsRelease
 from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
 from spinney_paper.baselines.basis import make_basis
 from spinney_paper.baselines.reduced_set import fit_weights
+from spinney_paper.baselines.vector import classical_variance, least_variance
 from spinney_paper.kernels import rkhs_distance
 
 SMALL = {

@@ -21,10 +21,10 @@ from spinney.errors import FileError, InputError, MissingExtraError, ParameterEr
 from spinney.privacy.budget import Unit
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import NotPrivate
-from spinney.privacy.noise.gaussian import rho_from_delta
 from spinney.release.points import Generator
 from spinney_paper.baselines import merf, training
 from spinney_paper.baselines.merf import DPMERF, FeatureLaw, read_vector, true_vector
+from spinney_paper.baselines.vector import rho_from_delta
 from support.goodness_of_fit import ACCEPT, REJECT
 
 UNITS = (Unit.REPLACE_ONE, Unit.ADD_REMOVE)

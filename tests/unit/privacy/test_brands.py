@@ -13,7 +13,7 @@ import spinney as sp
 from spinney.errors import InputError
 from spinney.privacy.entropy import SystemEntropy, is_system
 from spinney.privacy.mechanisms import NotPrivate, UnsafeEntropy, brands
-from spinney.privacy.noise.gaussian import release_vector
+from spinney_paper.baselines.vector import release_vector
 from support.handmade_leaves import noisy_numbers, noisy_part
 from support.in_one_test import in_one_test
 

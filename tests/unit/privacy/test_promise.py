@@ -34,7 +34,8 @@ from spinney.privacy.mechanisms import (
     SplitDecisions,
     TreeShapes,
 )
-from spinney.privacy.noise.gaussian import delta_from_rho, least_variance
+from spinney.privacy.noise.gaussian import delta_from_rho
+from spinney_paper.baselines.vector import least_variance
 from support.command_line import spinney, write_people
 from support.in_one_test import in_one_test
 

@@ -11,8 +11,8 @@ Noise of one variance on a vector of L2 sensitivity D is rho-zCDP, rho = D^2 / (
 (epsilon, delta)-DP for every epsilon, with the delta of `delta_from_rho`. Everything is rounded toward more
 noise or a larger delta. Proof: gaussian.proof.md; the labels [step 1] ... are its steps.
 
-    noise         draws, and vectors with noise that is paid for first
-    accounting    rho, delta and the least variance, certified
+    noise         draws
+    accounting    the delta of a rho, certified
     filter        acceptance by floats within a proved margin
 """
 
@@ -28,10 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.errors import BudgetError, ParameterError
-from spinney.privacy.entropy import Entropy, Words, brand_unless_system
-from spinney.privacy.ledger import Ledger
-from spinney.privacy.mechanisms import DiscreteGaussianVector
+from spinney.errors import ParameterError
+from spinney.privacy.entropy import Entropy, Words
 from spinney.privacy.noise.discrete import ExactLaw, arb_fraction, discrete_laplace
 
 Integers = NDArray[np.int64]
@@ -42,9 +40,9 @@ LARGEST_VARIANCE = Fraction(2**98)
 # No delta below this is claimed: it is far above what the cut at ±2^61 could cost, and far below any of use.
 SMALLEST_DELTA = Fraction(1, 2**1024)
 
-_LARGEST_NOISE = 2**61
+LARGEST_NOISE = 2**61
 _TINY = Fraction(1, 10**100)
-_PRECISION = 256
+PRECISION = 256
 _KEPT_BITS = 64
 # In units of 2^-32: the filter's chances are off by less than 2^-16 of them (gaussian.proof.md, filter).
 _MARGIN = 2.0**-8
@@ -60,7 +58,7 @@ class DiscreteGaussian:
 
     def __init__(self, variance: Fraction) -> None:
         if not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE:
-            raise ParameterError(f"variance={_short(variance)} is outside 2^-20..2^98; rescale what it is added to")
+            raise ParameterError(f"variance={short(variance)} is outside 2^-20..2^98; rescale what it is added to")
         self.variance = variance
         self._scale = math.isqrt(int(variance)) + 1  # t
         self._proposals = discrete_laplace(Fraction(1, self._scale))
@@ -105,43 +103,6 @@ def discrete_gaussian(variance: Fraction) -> DiscreteGaussian:
     return DiscreteGaussian(variance)
 
 
-def release_vector(
-    true_sums: Integers,
-    *,
-    sensitivity_squared: Fraction,
-    variance: Fraction,
-    epsilon: Fraction,
-    delta: Fraction,
-    ledger: Ledger,
-    entropy: Entropy,
-    what: str,
-) -> Integers:
-    """The sums with independent discrete Gaussian noise. Charges (epsilon, delta) first.
-
-    `sensitivity_squared` bounds the squared Euclidean distance between the sums of neighbouring tables, in the
-    ledger's unit. A variance too small for the claim is refused before anything is charged.
-    """
-    if true_sums.dtype != np.int64:
-        raise ParameterError(f"true_sums of type {true_sums.dtype} cannot take exact noise; round them to int64 first")
-    _check_claim(epsilon, delta, sensitivity_squared)
-    noise = discrete_gaussian(variance)
-    if delta_from_rho(sensitivity_squared / (2 * variance), epsilon) > delta:
-        # A billionth more, so that the number still suffices after rounding for the message.
-        remedy = least_variance(epsilon, delta, sensitivity_squared) * (1 + Fraction(1, 10**9))
-        raise BudgetError(
-            f"variance={_short(variance)} is too small for epsilon={_short(epsilon)}, delta={_short(delta)}; "
-            f"take at least {_short(remedy)}"
-        )
-    ledger.charge(  # [step 4] charge before noise
-        DiscreteGaussianVector(epsilon, delta, sensitivity_squared, variance, note=what)
-    )
-    brand_unless_system(ledger, entropy, what)
-
-    within = true_sums.clip(-_LARGEST_NOISE, _LARGEST_NOISE)  # brings no two tables further apart
-    noisy_sums: Integers = within + noise.draw(within.size, entropy).reshape(within.shape)
-    return noisy_sums
-
-
 # ----------------------------------------------------------------------------------------------------------- accounting
 
 
@@ -157,52 +118,14 @@ def delta_from_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
         return Fraction(0)
     above_one = Fraction(_best_order(rho, epsilon))  # a - 1
     order = 1 + above_one
-    with flint.ctx.workprec(_PRECISION):
+    with flint.ctx.workprec(PRECISION):
         loss = arb_fraction(above_one * (order * rho - epsilon))
         log_delta = loss - arb_fraction(above_one).log() + arb_fraction(order) * arb_fraction(-1 / order).log1p()
         if not log_delta < 0:
             return Fraction(1)
         if log_delta < arb_fraction(SMALLEST_DELTA / 2).log():
             return SMALLEST_DELTA
-        return max(SMALLEST_DELTA, min(Fraction(1), _rounded_up(log_delta.exp())))
-
-
-def rho_from_delta(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, rounded down, for which rho-zCDP implies (epsilon, delta)-DP by `delta_from_rho`."""
-    _check_claim(epsilon, delta)
-    low = Fraction(1)
-    while delta_from_rho(low, epsilon) > delta:
-        low /= 2
-    high = 2 * low
-    while delta_from_rho(high, epsilon) <= delta:
-        low, high = high, 2 * high
-    for _ in range(40):  # certified at every step: `low` always passes
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_from_rho(middle, epsilon) <= delta else (low, middle)
-    return low
-
-
-def least_variance(epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction) -> Fraction:
-    """The least variance that `release_vector` accepts for (epsilon, delta), to about twelve digits, rounded up."""
-    _check_claim(epsilon, delta, sensitivity_squared)
-    return sensitivity_squared / (2 * rho_from_delta(epsilon, delta))
-
-
-def classical_variance(epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction) -> Fraction:
-    """The textbook's 2 ln(1.25/delta) sensitivity^2 / epsilon^2, rounded up. Its theorem holds for epsilon <= 1."""
-    _check_claim(epsilon, delta, sensitivity_squared)
-    with flint.ctx.workprec(_PRECISION):
-        factor = _rounded_up(2 * arb_fraction(Fraction(5, 4) / delta).log())
-    return factor * sensitivity_squared / epsilon**2
-
-
-def _check_claim(epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction = Fraction(1)) -> None:
-    if epsilon <= 0:
-        raise ParameterError(f"epsilon={epsilon} is not positive; a release needs some budget")
-    if not SMALLEST_DELTA <= delta < 1:
-        raise ParameterError(f"delta={_short(delta)} is not between 2^-1024 and 1; Gaussian noise needs one, say 1e-6")
-    if sensitivity_squared <= 0:
-        raise ParameterError(f"sensitivity_squared={sensitivity_squared} is not positive; give the bound that holds")
+        return max(SMALLEST_DELTA, min(Fraction(1), rounded_up(log_delta.exp())))
 
 
 def _best_order(rho: Fraction, epsilon: Fraction) -> float:
@@ -217,14 +140,14 @@ def _best_order(rho: Fraction, epsilon: Fraction) -> float:
     return math.exp(high)
 
 
-def _rounded_up(ball: flint.arb) -> Fraction:
+def rounded_up(ball: flint.arb) -> Fraction:
     """A fraction of 64 bits that is larger than any number in a positive ball."""
     mantissa, exponent = (int(part) for part in ball.upper().man_exp())
     excess = max(0, mantissa.bit_length() - _KEPT_BITS)
     return ((mantissa >> excess) + 1) * Fraction(2) ** (exponent + excess)
 
 
-def _short(value: Fraction) -> str:
+def short(value: Fraction) -> str:
     """A number for a message: fractions of many digits help nobody."""
     return f"{(Decimal(value.numerator) / value.denominator):.12g}"
 
@@ -235,7 +158,7 @@ def _short(value: Fraction) -> str:
 @lru_cache(maxsize=1)
 def exponentials() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """exp(-i) and exp(-i/64) for i < 64, correctly rounded but for a last-place doubt."""
-    with flint.ctx.workprec(_PRECISION):
+    with flint.ctx.workprec(PRECISION):
         wholes = [float((-flint.arb(i)).exp()) for i in range(_N_PARTS)]
         parts = [float((-flint.arb(i) / _N_PARTS).exp()) for i in range(_N_PARTS)]
     return np.array(wholes), np.array(parts)
@@ -280,6 +203,6 @@ def _judge(
         else:
             verdicts[i] = _UNDECIDED
             any_undecided = True
-        if abs(proposed[i]) >= _LARGEST_NOISE:
+        if abs(proposed[i]) >= LARGEST_NOISE:
             verdicts[i] = _REJECTED
     return any_undecided

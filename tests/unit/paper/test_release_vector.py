@@ -14,8 +14,9 @@ import spinney as sp
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.entropy import SystemEntropy, UnsafeSeededEntropy
 from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
-from spinney.privacy.noise import gaussian
-from spinney.privacy.noise.gaussian import classical_variance, least_variance, release_vector
+from spinney.privacy.noise.gaussian import DiscreteGaussian
+from spinney_paper.baselines import vector
+from spinney_paper.baselines.vector import classical_variance, least_variance, release_vector
 from support.goodness_of_fit import ACCEPT, REJECT
 
 MILLIONTH = Fraction(1, 10**6)
@@ -156,8 +157,8 @@ def fresh_noise(mechanism: Mechanism) -> float:
 
 
 def half_variance(sums, **claim) -> np.ndarray:
-    narrow = gaussian.DiscreteGaussian(claim["variance"] / 2)
-    with mock.patch.object(gaussian, "discrete_gaussian", return_value=narrow):
+    narrow = DiscreteGaussian(claim["variance"] / 2)
+    with mock.patch.object(vector, "discrete_gaussian", return_value=narrow):
         return release_vector(sums, **claim)
 
 
@@ -165,7 +166,7 @@ def rounded_normal(sums, **claim) -> np.ndarray:
     """The usual float sampler, rounded."""
     sigma = float(claim["variance"]) ** 0.5
     noise = mock.Mock(draw=lambda n, entropy: np.rint(np.random.default_rng(6).normal(scale=sigma, size=n)).astype(int))
-    with mock.patch.object(gaussian, "discrete_gaussian", return_value=noise):
+    with mock.patch.object(vector, "discrete_gaussian", return_value=noise):
         return release_vector(sums, **claim)
 
 
@@ -197,7 +198,7 @@ def pays_afterwards(sums, **claim) -> np.ndarray:
 
 
 def forgets_delta(sums, **claim) -> np.ndarray:
-    with mock.patch.object(gaussian, "DiscreteGaussianVector", lambda e, d, *rest, note: _pure(e, note)):
+    with mock.patch.object(vector, "DiscreteGaussianVector", lambda e, d, *rest, note: _pure(e, note)):
         return release_vector(sums, **claim)
 
 
