@@ -172,6 +172,9 @@ class Bounded(Column):
     def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return reading.whole_positions(numbers, self)
 
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        return reading.whole_array(positions, self).cast(self._arrow_type)
+
     def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         return [(self.logical(first), self.logical(last)) for first, last in reading.whole_ends(low, length, self)]
 
@@ -328,6 +331,17 @@ class Stepped(Bounded):
                 low = self.logical(max(self._aligned(first, up=False), self._span[0]))
                 high = self.logical(min(self._aligned(last, up=True), self._span[1]))
         return Bounded._with_bounds(self, low, high)
+
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
+        del name, option
+        return text.strip()  # which `where` reads as it is
+
+    def _parsed_condition(self, value: Any, name: str) -> int | float:
+        """What a condition asks for as a bound would state it, as a physical number."""
+        try:
+            return self.physical(self.parse(value, "where"))
+        except SchemaError as err:
+            raise_alone(ParameterError(f"where: column {name!r}: {err}"))
 
 
 def parse_seconds(value: Any, owner: str) -> int | float:

@@ -76,7 +76,10 @@ def _text_of(path: Path, name: str) -> str:
     """The whole file, if it is a text file of a sane size. What is no plain file might never end, and is not opened."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
-        content = _beginning(path) if is_file else b""
+        content = b""
+        if is_file:
+            with path.open("rb") as file:
+                content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as err:
         why = err.strerror if isinstance(err, OSError) and err.strerror else str(err)
         raise_alone(SchemaError(f"cannot read the values in {name}: {why}"))
@@ -92,11 +95,6 @@ def _text_of(path: Path, name: str) -> str:
     if "\0" in text:
         raise SchemaError(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} of {name} holds a NUL: it is no text")
     return text
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(LARGEST_FILE + 1)
 
 
 def _entries(name: str, text: str) -> Iterator[tuple[int, str]]:
@@ -200,16 +198,13 @@ def group_starts(values: Sequence[Any], hierarchy: Hierarchy, other: Any) -> lis
 def _paths(values: Sequence[Any], hierarchy: Hierarchy, other: Any) -> list[Branch]:
     """The groups of every value, coarse to fine, as many for each: what is in no more groups is one by itself."""
     lengths = [length for length in hierarchy if isinstance(length, int)]
-    paths = _prefixes(values, lengths) if lengths else _ancestors(values, dict(_pairs(hierarchy)))
+    prefixes: list[Branch] = [tuple(str(value)[:length] for length in lengths) for value in values]
+    paths = prefixes if lengths else _ancestors(values, dict(_pairs(hierarchy)))
     n_levels = max(map(len, paths))
     return [
         (None,) * n_levels if value == other else (*path, *[str(value)] * (n_levels - len(path)))
         for value, path in zip(values, paths, strict=True)
     ]
-
-
-def _prefixes(values: Sequence[Any], lengths: Sequence[int]) -> list[Branch]:
-    return [tuple(str(value)[:length] for length in lengths) for value in values]
 
 
 def _ancestors(values: Sequence[Any], parents: Mapping[str, str]) -> list[Branch]:

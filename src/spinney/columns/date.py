@@ -96,18 +96,11 @@ class Calendar(Stepped):
             raise self._wrong_type(value, name)
         if isinstance(value, np.datetime64) or getattr(value, "nanosecond", 0) != 0:
             raise ParameterError(f"where: column {name!r}: {value!r} is finer than a microsecond; round it")
-        try:
-            return self.physical(self.parse(self._as_declared(value), "where"))
-        except SchemaError as err:
-            raise_alone(ParameterError(f"where: column {name!r}: {err}"))
+        return self._parsed_condition(self._as_declared(value), name)
 
     @abstractmethod
     def _as_declared(self, value: Any) -> Any:
         """A day where moments are meant, or a moment where days are, as what it means there; the rest as it is."""
-
-    def _from_option(self, text: str, *, name: str, option: str) -> Any:
-        del name, option
-        return text.strip()  # which `where` reads as it is
 
     def _ticks_of_dates(self, axis: Any, zone: str | None) -> None:
         """Ticks of an axis in days since 1970."""

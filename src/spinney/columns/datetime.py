@@ -18,7 +18,6 @@ from spinney.text import brief
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from spinney.columns import reading
     from spinney.columns.reading import Group, Physical
@@ -133,16 +132,17 @@ class Datetime(Calendar):
 
     @property
     def _phase(self) -> int:
-        zone = None if self.timezone is None else ZoneInfo(self.timezone)
-        return self.physical(datetime.combine(MONDAY, time.min, tzinfo=zone))
+        return self._midnight(MONDAY)
 
     def _landmarks(self) -> tuple[list[int], ...]:
         """First midnights of months, in the column's zone."""
-        zone = None if self.timezone is None else ZoneInfo(self.timezone)
-        months = month_starts(self.low.date(), self.high.date())
         return tuple(
-            [self.physical(datetime.combine(day, time.min, tzinfo=zone)) for day in starts] for starts in months
+            [self._midnight(day) for day in starts] for starts in month_starts(self.low.date(), self.high.date())
         )
+
+    def _midnight(self, day: date) -> int:
+        zone = None if self.timezone is None else ZoneInfo(self.timezone)
+        return self.physical(datetime.combine(day, time.min, tzinfo=zone))
 
     # ------------------------------------------------------------------------------------------------- reading
 
@@ -217,9 +217,6 @@ class Datetime(Calendar):
         )
 
     # ------------------------------------------------------------------------------------ writing and asking
-
-    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        return reading.whole_array(positions, self).cast(self._arrow_type)
 
     def _as_declared(self, value: Any) -> Any:
         is_day = isinstance(value, date) and not isinstance(value, datetime)

@@ -13,9 +13,7 @@ from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from spinney.columns import reading
     from spinney.columns.reading import Physical
@@ -88,9 +86,6 @@ class Integer(Number):
 
     def _from_spark(self, value: Any, kind: Any) -> Any:
         return reading.plain(value, kind)
-
-    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        return reading.whole_array(positions, self)
 
     @classmethod
     def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:

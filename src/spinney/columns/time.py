@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns.base import PLAIN, Spelling
 from spinney.columns.bounded import CLOCK_STEPS, Stepped, microseconds_of, parse_seconds
-from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.machine import lazily
 from spinney.text import brief
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-    from numpy.typing import NDArray
 
     from spinney.columns import reading
     from spinney.columns.reading import Group, Physical
@@ -186,20 +184,10 @@ class Time(Stepped):
 
     # ------------------------------------------------------------------------------------ writing and asking
 
-    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        return reading.whole_array(positions, self).cast(self._arrow_type)
-
     def _condition_number(self, value: Any, name: str) -> int | float:
         if not isinstance(value, (str, time)):
             raise self._wrong_type(value, name)
-        try:
-            return self.physical(self.parse(value, "where"))
-        except SchemaError as err:
-            raise_alone(ParameterError(f"where: column {name!r}: {err}"))
-
-    def _from_option(self, text: str, *, name: str, option: str) -> Any:
-        del name, option
-        return text.strip()  # which `where` reads as it is
+        return self._parsed_condition(value, name)
 
     def _set_ticks(self, axis: Any) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator

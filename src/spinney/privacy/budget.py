@@ -64,25 +64,24 @@ class Unit(StrEnum):
 
     @classmethod
     def parse(cls, value: Any) -> Unit:
-        for unit in cls:
-            if isinstance(value, str) and value == unit.value:
-                return unit
-        names = " or ".join(repr(unit.value) for unit in cls)
-        raise ParameterError(f"unit={as_given(value)} is not {names}")
+        return cls._among(value, list(cls))
 
     @classmethod
     def parse_rows(cls, value: Any) -> Unit:
         """The unit of what protects single rows."""
-        by_rows = [unit for unit in cls if not unit.is_person]
-        if isinstance(value, str) and value in by_rows:
-            return cls(value)
-        if isinstance(value, str) and value in list(cls):
+        if isinstance(value, str) and value in list(cls) and cls(value).is_person:
             raise ParameterError(
                 f"unit={as_given(value)} protects persons with all their rows, and this model protects single rows; "
                 f"fit sp.LinkedSynthesizer(unit={cls(value).of_rows.value!r}) to a schema that states the person, or "
                 f"give unit={cls(value).of_rows.value!r} for single rows"
             )
-        names = " or ".join(repr(unit.value) for unit in by_rows)
+        return cls._among(value, [unit for unit in cls if not unit.is_person])
+
+    @classmethod
+    def _among(cls, value: Any, units: list[Unit]) -> Unit:
+        if isinstance(value, str) and value in units:
+            return cls(value)
+        names = " or ".join(repr(unit.value) for unit in units)
         raise ParameterError(f"unit={as_given(value)} is not {names}")
 
 

@@ -149,20 +149,14 @@ def turn() -> RLock:
     return _TURNS[0]
 
 
-def _hold_turn() -> None:
-    _TURNS[0].acquire()
-
-
-def _give_turn_back() -> None:
-    _TURNS[0].release()
-
-
 def _renew_turn() -> None:
     _TURNS[0] = RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_turn, after_in_parent=_give_turn_back, after_in_child=_renew_turn)
+    os.register_at_fork(
+        before=lambda: turn().acquire(), after_in_parent=lambda: turn().release(), after_in_child=_renew_turn
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- ledger

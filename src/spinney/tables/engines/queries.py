@@ -309,6 +309,8 @@ SmallFrame = Callable[[dict[str, list[Any]]], Frame]
 
 # Cells that are taken apart at once: they take a word for each axis.
 _AT_ONCE = 1 << 18
+# What the columns of tallies say, by their first letters.
+_TALLIED = dict(m="n_missing", w="n_wrong", b="n_below", a="n_above", o="n_off_step", u="n_other")  # noqa: C408
 # Places in a list of so many values fit into a byte with a sign.
 _FEW_VALUES = 1 << 7
 _SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
@@ -537,17 +539,13 @@ class Rows(Sensitive):
         tallies = Tallies()
         for name in names:
             index = self._index[name]
-            n_wrong, low, high = found[f"w{index}"] or 0, found[f"l{index}"], found[f"h{index}"]
+            low, high = found[f"l{index}"], found[f"h{index}"]
+            numbers: dict[str, Any] = {number: found.get(f"{kind}{index}") or 0 for kind, number in _TALLIED.items()}
             tallies.columns[name] = Tally(
                 n_rows=found["n"],
-                n_missing=found[f"m{index}"] or 0,
-                n_below=found.get(f"b{index}") or 0,
-                n_above=found.get(f"a{index}") or 0,
-                n_off_step=found.get(f"o{index}") or 0,
-                n_other=found.get(f"u{index}") or 0,
-                n_wrong=n_wrong,
-                complaint=self._schema[name]._complaint if n_wrong else None,
+                complaint=self._schema[name]._complaint if numbers["n_wrong"] else None,
                 ends=None if low is None else (low, high),
+                **numbers,
             )
         tallies.n_broken.update({rule: found[f"r{place}"] or 0 for place, rule in enumerate(rules)})
         return tallies
