@@ -138,7 +138,9 @@ def compare(
     The page is computed from the real table without noise: do not publish it, and do not choose parameters by it. It
     shows for every column the Kolmogorov-Smirnov distance (KS), the total variation (TV), the Wasserstein distance, how
     much of the ten commonest values comes back exactly and how far the share of exact zeros is off, and the total
-    variation of pairs of columns. Nothing is charged, and nothing is released.
+    variation of pairs of columns. Below that stands what somebody notices who reads single rows: columns that are equal
+    or in proportion, round numbers, dates, codes, the commonest values, and a few rows of both tables. Nothing is
+    charged, and nothing is released.
 
     Both tables are held in memory. CSV options describe REAL; SYNTHETIC is read as `spinney sample` writes it.
 

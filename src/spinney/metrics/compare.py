@@ -127,10 +127,11 @@ class Comparison(Documented):
             "columns": {name: asdict(column) for name, column in self.columns.items()},
             "pairs": [{"columns": list(names), "total_variation": found} for names, found in self.pairs.items()],
             "triples": [{"columns": list(names), "total_variation": found} for names, found in self.triples.items()],
+            "sense": None if self.sense is None else self.sense.to_dict(),
         }
 
     def document(self) -> Document:
-        """The comparison as notebooks show it: a warning first, then every column and the worst pairs."""
+        """The comparison as notebooks show it: a warning first, then every column, the worst pairs, and single rows."""
         name, worst = self.worst_ks
         facts = [("KS over columns", f"mean {self.mean_ks:.4f}, worst {worst:.4f} ({name})")]
         tables = [documents.Table("columns, the worst first", HEADS, self.lines(), is_open=True)]
@@ -139,6 +140,8 @@ class Comparison(Documented):
                 facts.append((f"TV over {title}", f"mean {mean_of(found):.4f} of {len(found):,}"))
                 rows = [[", ".join(names), f"{found[names]:.4f}"] for names in worst_of(found)]
                 tables.append(documents.Table(f"{title} that are furthest off", ("columns", "TV"), rows))
+        if self.sense is not None:
+            tables += [*self.sense.tables(), *self.sense.row_tables(), *self.sense.common_tables()]
         has_moments = any(column.spread is not None for column in self.columns.values())
         note = f"{_RANGE}; {MOMENTS}." if has_moments else f"{_RANGE}."
         return Document("Synthetic beside real rows", [Facts(facts), *tables], [NOT_PRIVATE], note)
@@ -153,6 +156,9 @@ class Comparison(Documented):
             if found:
                 lines.append(f"TV of {len(found):,} {title}: mean {mean_of(found):.4f}; the worst are")
                 lines += [f"  {found[names]:.4f}  {', '.join(map(printable, names))}" for names in worst_of(found)]
+        if self.sense is not None:
+            parts: list[documents.Block] = [*self.sense.tables(), self.sense.common_listing(), *self.sense.row_tables()]
+            lines += [line.rstrip() for part in parts for line in ("", *part.lines())]
         return "\n".join(lines)
 
     def lines(self) -> list[tuple[str, ...]]:
@@ -307,6 +313,7 @@ def table_beside(
             {"columns": list(names), "total_variation": found.pairs[names]}
             for names in sorted(kept, key=lambda names: -found.pairs[names])
         ],
+        "sense": None if found.sense is None else found.sense.to_dict(),
         "trained": trained,
         "not_trained": why,
     }

@@ -20,17 +20,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney import documents
 from spinney.columns import Column, Date, Datetime, Number, exact
 from spinney.compiled import compiled
 from spinney.metrics.reading import Distribution, Floats, Side, Tables, Truths
 from spinney.schema.rules import AtMost, Rule
 from spinney.schema.schema import Schema, SchemaLike
+from spinney.text import cut, printable
 
+HOLDER_ONLY = "FOR THE HOLDER ONLY"
 N_SHOWN = 5  # rows of each table
 N_COMMONEST = 20  # values of each column
 MULTIPLES = (10, 100, 1000)
@@ -47,6 +50,11 @@ _MOST_DISORDERED = 0.01
 _MOST_CODES = 5  # values of one column
 _FEWEST_CODED = 10  # rows of a code
 _DAY = 86_400_000_000  # microseconds
+_LONGEST, _LONGEST_IN_ROW = 60, 12  # characters of a value that are shown
+_MOST_LINES = 60  # lines of a page of text, of one kind
+
+
+Line = tuple[str, str, str, str]  # whose figure, which, real, synthetic
 
 
 class Both(NamedTuple):
@@ -65,6 +73,11 @@ class Related:
     percent: int  # 100 where the two are equal
     shares: Both
 
+    def lines(self) -> list[Line]:
+        """The figure as lines of a table."""
+        relation = "" if self.percent == 100 else f"{self.percent} % of "
+        return [(self.column, f"= {relation}{self.base}", *_percents_of(self.shares))]
+
 
 @dataclass(frozen=True, slots=True)
 class Grain:
@@ -82,6 +95,14 @@ class Grain:
     multiples: Mapping[int, Both]
     distinct: Both
 
+    def lines(self) -> list[Line]:
+        """The figures as lines of a table."""
+        found = [
+            (self.column, f"multiples of {self.step * multiple:g}", *_percents_of(shares))
+            for multiple, shares in self.multiples.items()
+        ]
+        return [*found, (self.column, "distinct values", *_numbers_of(self.distinct))]
+
 
 @dataclass(frozen=True, slots=True)
 class Days:
@@ -90,6 +111,11 @@ class Days:
     column: str
     weekends: Both
     month_ends: Both
+
+    def lines(self) -> list[Line]:
+        """The figures as lines of a table."""
+        named = (("on weekends", self.weekends), ("at ends of months", self.month_ends))
+        return [(self.column, name, *_percents_of(shares)) for name, shares in named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +142,13 @@ class Lag:
     longest: Both
     broken: Both
 
+    def lines(self) -> list[Line]:
+        """The figures as lines of a table."""
+        pair = f"{self.column} to {self.other}"
+        named = (("median", self.median), ("90 %", self.most_90), ("99 %", self.most_99), ("longest", self.longest))
+        found = [(pair, name, *_numbers_of(figures)) for name, figures in named]
+        return [*found, (pair, "rows out of order", *_percents_of(self.broken))]
+
 
 @dataclass(frozen=True, slots=True)
 class Codes:
@@ -131,12 +164,20 @@ class Codes:
     values: tuple[str, ...]
     rows: Both
 
+    def lines(self) -> list[Line]:
+        """The figure as a line of a table."""
+        return [(", ".join(self.columns), ", ".join(self.values) or "in all of them", *_numbers_of(self.rows))]
+
 
 class Common(NamedTuple):
     """A value of a column, None for null, and the shares of rows that have it."""
 
     value: str | None
     shares: Both
+
+
+class _Figure(Protocol):
+    def lines(self) -> list[Line]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +217,75 @@ class Sense:
         }
         return found
 
+    def tables(self) -> list[documents.Table]:
+        """Relations, round numbers, dates, lags and codes as tables; what there is none of is left out."""
+        titled: tuple[tuple[str, Sequence[_Figure]], ...] = (
+            ("equal or proportional", self.related),
+            ("round numbers", self.grain),
+            ("dates", self.days),
+            ("how far apart", self.lags),
+            ("rows with codes", (*self.codes, *self.together)),
+        )
+        heads = ("column", "", "real", "synthetic")
+        return [
+            documents.Table(
+                title,
+                heads,
+                [line for one in found for line in one.lines()],
+                widths=(len(title) - 2, 0, 1, 1),
+                most=_MOST_LINES,
+            )
+            for title, found in titled
+            if found
+        ]
+
+    def row_tables(self) -> list[documents.Table]:
+        """The few rows of either table, one table below the other; each column is a line."""
+        found = []
+        for place, title in enumerate((f"real rows, {HOLDER_ONLY}", "synthetic rows")):
+            heads = ("column", *(str(number + 1) for number in range(self._n_shown[place])))
+            rows = [[name, *(_shown(value) for value in texts[place])] for name, texts in self.rows.items()]
+            widths = (len(title) - 2, *[1] * self._n_shown[place])
+            found.append(documents.Table(title, heads, rows, widths=widths, most=_MOST_LINES))
+        return found
+
+    def common_tables(self) -> list[documents.Table]:
+        """The commonest values of each column, with their shares in both tables."""
+        return [
+            documents.Table(
+                f"commonest values of {name}",
+                ("value", "real", "synthetic"),
+                [(_shown(one.value, _LONGEST), *_percents_of(one.shares)) for one in values],
+            )
+            for name, values in self.common.items()
+        ]
+
+    def common_listing(self) -> documents.Listing:
+        """The same for a page of text: all values of a column in a few lines."""
+        caption = "commonest values, each with its share of the real|synthetic rows in %"
+        entries = []
+        for name, values in self.common.items():
+            shown = [f"{_shown(value)}={100 * real:.2f}|{100 * drawn:.2f}" for value, (real, drawn) in values]
+            entries.append(f"{printable(name)}: {', '.join(shown)}")
+        return documents.Listing(caption, entries, most=_MOST_LINES)
+
     @property
     def _n_shown(self) -> tuple[int, int]:
         first = next(iter(self.rows.values()), ((), ()))
         return len(first[0]), len(first[1])
+
+
+def _percents_of(shares: Both) -> tuple[str, str]:
+    return f"{100 * shares.real:.2f} %", f"{100 * shares.synthetic:.2f} %"
+
+
+def _numbers_of(figures: Both) -> tuple[str, str]:
+    return f"{figures.real:,.6g}", f"{figures.synthetic:,.6g}"
+
+
+def _shown(value: str | None, longest: int = _LONGEST_IN_ROW) -> str:
+    """A value as a cell; - of a null."""
+    return "-" if value is None else cut(printable(value), longest)
 
 
 def _plain(value: Any) -> Any:

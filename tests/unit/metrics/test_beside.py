@@ -68,6 +68,8 @@ def test_distances_are_those_of_compare() -> None:
     assert {column["name"]: column["ks"] for column in found["columns"]} == {
         name: column.ks for name, column in page.columns.items()
     }
+    assert page.sense is not None
+    assert found["sense"] == page.sense.to_dict()
     assert {tuple(pair["columns"]): pair["total_variation"] for pair in found["pairs"]} == dict(page.pairs)
     assert (found["n_real"], found["n_synthetic"]) == (400, 300)
     assert found["trained"] is None

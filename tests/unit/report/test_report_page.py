@@ -13,17 +13,20 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import spinney as sp
 from spinney.errors import FileError, MissingExtraError, ParameterError
+from spinney.metrics import beside, sense
 from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from spinney.release.points import Generator, GeneratorRelease
 from spinney.report.page import HOLDER_ONLY, report_contents, report_html, report_json
 from spinney.report.svg import canvas, to_svg
 from support.reports import KINDS, Page, contents_of, golden, page_of
-from support.small_forests import chain, fitted
+from support.small_forests import SCHEMA, chain, fitted
+from support.small_forests import table as small_table
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>'&{{ 7 * 7 }}"
@@ -189,6 +192,7 @@ def test_nothing_in_a_release_can_inject_anything(hostile: Any) -> None:
                 "columns": [],
                 "drawn": [HOSTILE, "b"],
                 "pairs": [{"columns": [HOSTILE, "b"], "total_variation": 0.5}],
+                "sense": hostile_rows(),
                 "trained": {"target": HOSTILE, "note": HOSTILE, "synthetic": {HOSTILE: 0.5}, "real": {HOSTILE: 0.5}},
                 "not_trained": None,
             }
@@ -206,6 +210,14 @@ def test_nothing_in_a_release_can_inject_anything(hostile: Any) -> None:
         assert "<script>alert(1)</script>" in page.text, "it is shown as text"
         assert "\u202e" not in text, "marks of direction are shown as escapes"
         assert json.loads(report_json(made))["title"] == HOSTILE
+
+
+def hostile_rows() -> dict[str, Any]:
+    """Figures of single rows of tables whose columns and values are hostile."""
+    rows = pd.DataFrame({HOSTILE: [HOSTILE, HOSTILE], "49": [100_000, 100_001], f"{HOSTILE}2": [100_000, 100_001]})
+    number = sp.Integer(0, 10**6)
+    schema = sp.Schema({HOSTILE: sp.Category([HOSTILE]), "49": number, f"{HOSTILE}2": number})
+    return sense(rows, rows, schema).to_dict()
 
 
 def test_fragments_escape_too(hostile: Any) -> None:
@@ -233,6 +245,27 @@ def test_a_report_beside_the_real_table_says_so_everywhere() -> None:
     assert twin["publishable"] is False
     assert twin["notice"] == HOLDER_ONLY
     assert "FOR THE HOLDER ONLY" not in page_of("v3-points")
+
+
+def test_single_rows_stand_in_the_holders_report_alone() -> None:
+    """Every value of the real rows that are shown stands on the holder's page, below a mark of its own."""
+    real, synthetic = small_table(300), small_table(300)
+    contents = sp.ForestSynthesizer("2").fit(real, SCHEMA).report()
+    held = beside(contents, real, synthetic, SCHEMA)
+    text = held.to_html()
+    page = Page(text)
+    assert [found for found, times in page.ids.items() if times > 1] == []
+    assert all(after <= before + 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    twin = held.to_dict()["holder"]["tables"][0]["sense"]
+    assert twin == sense(real, synthetic, SCHEMA).to_dict()
+    shown = page.text[page.text.index("Single rows") :]
+    for row in (*twin["rows"]["real"], *twin["rows"]["synthetic"]):
+        assert all(("null" if value is None else value) in shown for value in row.values())
+    for values in twin["common"].values():
+        assert all(f'<data value="{one["shares"]["real"]}">' in text for one in values)
+    assert shown.index("FOR THE HOLDER ONLY") < shown.index("real 1")
+    assert "Single rows" not in contents.to_html()
+    assert "sense" not in json.dumps(contents.to_dict())
 
 
 def test_a_release_with_a_guarantee_is_publishable() -> None:
