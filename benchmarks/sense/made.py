@@ -96,7 +96,12 @@ def loans(n_rows: int) -> Made:
         "area": sp.Category(("urban", "rural", "unknown")),
         **dict.fromkeys(("is_new", "is_revolving", "franchise", "failed"), sp.Boolean()),
     }
-    rules = [sp.AtMost("guaranteed", "approved"), sp.AtMost("approved_on", "paid_on")]
+    rules = [
+        sp.Related("paid_out", "approved"),
+        sp.Related("guaranteed", "approved", ratios=["0.5", "0.75", "0.8", "0.85", "0.9"]),
+        sp.AtMost("guaranteed", "approved"),
+        sp.AtMost("approved_on", "paid_on"),
+    ]
     return Made(pl.DataFrame(frame), {name: columns[name] for name in frame}, rules, "failed")
 
 
@@ -186,7 +191,12 @@ def grants(n_rows: int) -> Made:
         "kind": sp.Category(("barn", "fence", "machine", "water")),
         **dict.fromkeys(("stopped", "organic"), sp.Boolean()),
     }
-    rules = [sp.AtMost("spent", "budget"), sp.AtMost("filed_on", "decided_on")]
+    rules = [
+        sp.Related("spent", "budget"),
+        sp.Related("own_share", "budget", ratios=["0.1", "0.25", "0.33", "0.4", "0.6"]),
+        sp.AtMost("spent", "budget"),
+        sp.AtMost("filed_on", "decided_on"),
+    ]
     return Made(pl.DataFrame(frame), {name: columns[name] for name in frame}, rules, "stopped")
 
 

@@ -1,4 +1,4 @@
-"""`spinney compare`: distances for the holder, from files, and no value anywhere."""
+"""`spinney compare`: distances for the holder, from files, and a few rows under a mark of their own; nothing is written."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def test_the_page_and_its_json_agree_with_the_library(both: tuple[Path, Path, Pa
     assert lines[3].startswith("x ")
     found = metrics.compare(pl.read_csv(real), pl.read_csv(synthetic), sp.Schema.from_toml(SCHEMA))
     assert run.out.strip() == str(found)
+    assert "real rows, FOR THE HOLDER ONLY" in run.out
     as_json = spinney("compare", real, synthetic, "--schema", schema, "--json").json
     assert as_json["worst_ks"] == {"column": "x", "ks": found.columns["x"].ks}
     assert len(as_json["pairs"]) == 3
