@@ -1,4 +1,4 @@
-"""`spinney compare`: distances for the holder, from files, and a few rows under a mark of their own; nothing is written."""
+"""`spinney compare`: distances for the holder, and a few rows under a mark of their own; no file is written."""
 
 from __future__ import annotations
 
