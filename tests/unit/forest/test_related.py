@@ -12,6 +12,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
+from spinney.forest.release.related import Asked, alternatives, each_of
+from spinney.release.answers.question import allowed
 from spinney.tables.engines.memory import MemorySource
 from spinney.tables.frames import open_table
 from support.query_engines import DuckDBQueries, PolarsQueries
@@ -154,18 +156,99 @@ def test_check_tells_how_many_rows_have_each_ratio(loans):
     )
 
 
-def test_conditions_on_values_are_told_where_they_go(loans):
-    """Null is a condition like any other; of values the error names the base, and nothing wrong is answered."""
-    model = sp.ForestSynthesizer("2", "1e-6").fit(loans, SCHEMA)
-    rows = model.sample(200, seed=1, frame="pyarrow", where={"covered": None})
-    assert rows["covered"].null_count == 200
-    for ask in (
-        lambda: model.sample(10, where={"paid": (0, 100)}),
-        lambda: model.release_.count(where={"paid": (0, 100)}),
-        lambda: model.release_.mean("paid"),
-    ):
-        with pytest.raises(ParameterError, match="told by two columns"):
-            ask()
+@pytest.mark.parametrize(
+    ("where", "n_least"),
+    [
+        ({"paid": (10_000, 30_000)}, 2),
+        ({"covered": (5_000, 20_000.5)}, 4),
+        ({"covered": (None, 9_000), "paid": (10_000, None), "kind": "farm"}, 8),
+        ({"covered": None}, 1),
+        ({"approved": (5_000, 40_000), "paid": (8_000, 16_000)}, 2),
+    ],
+)
+def test_alternatives_are_disjoint_and_leave_no_row_out(where, n_least, loans):
+    """Every row that meets the conditions meets exactly one alternative, and every other row none."""
+    found = alternatives(where, SCHEMA)
+    assert len(found) >= n_least
+
+    def meets(conditions, rows) -> np.ndarray:
+        met = np.ones(N, dtype=bool)
+        for name, asked in conditions.items():
+            physical = rows.physical(name)
+            values = physical.values.astype(np.float64)
+            values = values if physical.is_null is None else np.where(physical.is_null, np.nan, values)
+            for one in each_of(asked):
+                inside = one.allowed if isinstance(one, Asked) else allowed(name, SCHEMA[name], one)
+                met &= inside.holds(values)
+        return met
+
+    expected = meets(where, open_table(loans, SCHEMA))
+    modelled = open_table(loans, SCHEMA._as_read)
+    assert np.array_equal(sum(meets(one, modelled).astype(int) for one in found), expected.astype(int))
+    assert expected.any()
+
+
+@pytest.fixture(scope="module")
+def released(loans):
+    return sp.ForestSynthesizer("2", "1e-6").fit(loans, SCHEMA).release_
+
+
+def test_rows_under_conditions_on_values_meet_them(released, loans):
+    """Rows of all alternatives, as many of each as fall to it: equal ones as often as in the table."""
+    rows = released.sample(3000, seed=4, frame="pyarrow", where={"paid": (10_000, 30_000), "kind": "farm"})
+    paid, approved = rows["paid"].to_numpy(), rows["approved"].to_numpy()
+    assert ((paid >= 10_000) & (paid <= 30_000)).all()
+    assert set(rows["kind"].to_pylist()) == {"farm"}
+    real_paid, real_approved = loans["paid"].to_numpy(), loans["approved"].to_numpy()
+    inside = (real_paid >= 10_000) & (real_paid <= 30_000) & (np.asarray(loans["kind"]) == "farm")
+    assert abs((paid == approved).mean() - (real_paid == real_approved)[inside].mean()) < 0.1
+    again = [released.sample(5, seed=1, where={"paid": (10_000, 30_000)}) for _ in range(2)]
+    assert again[0].equals(again[1])
+    assert released.sample(50, seed=1, frame="pyarrow", where={"covered": None})["covered"].null_count == 50
+
+
+def test_questions_about_values_are_answered_from_parts(released, loans):
+    """Counts, shares, means and medians, with intervals that hold the truth at a level where none should fail."""
+    paid, kind = loans["paid"].to_numpy(), np.asarray(loans["kind"])
+    inside = (paid >= 10_000) & (paid <= 30_000)
+    asked = {"paid": (10_000, 30_000)}
+    count = released.count(asked, level=0.9999)
+    assert count.low <= inside.sum() <= count.high < N
+    assert count.statement in ("certified", "calibrated")
+    certain = released.count(asked, level=0.9999, statement="certified")
+    assert certain.low <= inside.sum() <= certain.high
+    assert certain.statement == "certified"
+    assert released.proportion({"paid": (0, None)}).estimate == pytest.approx(1)
+    share = released.proportion({"kind": "farm"}, given=asked, level=0.9999)
+    assert share.low <= (kind == "farm")[inside].mean() <= share.high
+    share = released.proportion(asked, given={"kind": "farm"}, level=0.9999)
+    assert share.low <= inside[kind == "farm"].mean() <= share.high
+    mean = released.mean("paid", where=asked, level=0.9999)
+    assert 10_000 <= mean.low <= paid[inside].mean() <= mean.high <= 30_000
+    of_base = released.mean("approved", where=asked, level=0.99)
+    assert of_base.low is None or of_base.low > 5_000
+    median = released.quantile("paid", 0.5, level=0.9999)
+    assert median.low <= np.median(paid) <= median.high
+    assert median.statement == "indicative"
+    with pytest.raises(ParameterError, match="no quantile is certified"):
+        released.quantile("paid", 0.5, statement="certified")
+    with pytest.raises(ParameterError, match="counts, proportions and means"):
+        released.quantile("approved", 0.5, where=asked)
+
+
+def test_bars_of_a_related_column_are_those_of_its_values(released):
+    """No bar is a code: the last one ends where the column does."""
+    bars = str(released.error_bars(["paid"], pairs=False))
+    assert "4000000" in bars
+    assert "4000001" not in bars
+
+
+def test_leaves_of_ratios_say_so(released):
+    """An explanation names the ratio in place of ends that no value has."""
+    leaves = released.explain().bins("covered")
+    assert {leaf["ratio"] for leaf in leaves if "ratio" in leaf} == {"0.5", "0.75", "1/3"}
+    assert all(leaf["low"] is None for leaf in leaves if "ratio" in leaf)
+    assert "with ratios" in str(released.explain())
 
 
 def test_remarks_do_not_take_codes_for_values_at_a_bound(loans):

@@ -47,6 +47,8 @@ from spinney.forest.release.columns import ColumnModel, stands_alone
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
 from spinney.forest.release.parts import Flags, Part, parts_of, valued
+from spinney.forest.release.related import without_codes
+from spinney.forest.release.related_answers import answer_in_parts, is_in_parts
 from spinney.forest.release.verdicts import Standing, Verdicts
 from spinney.release.answers.answer import Answer, Trust
 from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
@@ -108,6 +110,11 @@ class ForestAnswers(Answering[_Asked]):
         self._release = release
         self._counted: dict[tuple[int, ...], Counted | None] = {}
 
+    def _strongest(self, question: Question, level: float) -> Answer:
+        related = self._release.schema._related
+        found = answer_in_parts(question, level, self._release.schema, super()._strongest) if related else None
+        return super()._strongest(question, level) if found is None else found
+
     # ------------------------------------------------------------------------------------------ what is shared
 
     @cached_property
@@ -151,6 +158,8 @@ class ForestAnswers(Answering[_Asked]):
     def _certified_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
         """Certified counts of boxes of one table, with one rank for all; None where some are anything else."""
         tables, every = set(), []
+        if is_in_parts([question.where for question in questions], self._release.schema):
+            return None
         for question in questions:
             is_count = question.kind == "count" or (question.kind == "proportion" and not question.given)
             if not is_count or question.of != "table" or question.statement == "calibrated":
@@ -197,6 +206,11 @@ class ForestAnswers(Answering[_Asked]):
         total = float(self._release.noisy_total)
         why = "the number of rows is private and was estimated from noisy counts"
         return question.answered(total, (max(0.0, total - reach), total + reach), "calibrated", why)
+
+    def share_of(self, where: Mapping[str, Any]) -> float:
+        """The share of rows that meet conditions, as rows are drawn: by the released model alone."""
+        parts = parts_of(self._release, where)
+        return max(self._drawn(Question("proportion"), parts, {}), 0.0) if parts else 1.0
 
     def _drawn(self, question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> float:
         """A count or a share as rows are drawn: by the released model alone."""
@@ -567,9 +581,14 @@ def bar_starts(release: ForestRelease, name: str, most: int, *, together: bool) 
         held = ~place.is_null[:, index]
         ends = column._leaf_ends(place.low[held, index], place.length[held, index])
         return _spread(sorted({column.physical(start) for start, _ in ends})[1:], most)
-    if name not in release.columns or not isinstance(column, Bounded) or column != release.schema._as_drawn[name]:
+    if name not in release.columns or not isinstance(column, Bounded):
+        return None
+    rule = release.schema._related.get(name)
+    if rule is None and column != release.schema._as_drawn[name]:
         return None
     model, number = release.columns[name], release.variables.index(name)
+    if rule is not None:
+        model = without_codes(model, rule, release.schema)
     measured = None if release.measured is None else release.measured.columns[number]
     group = model.states.astype(np.int64)
     if not together:
@@ -600,6 +619,8 @@ def value_groups(release: ForestRelease, name: str) -> list[list[Any]] | None:
 def counts_whole(release: ForestRelease, answering: ForestAnswers, by: Mapping[str, Sequence[Any]]) -> bool:
     """Whether every cell of a table of several columns is made of whole boxes of the table that counted them."""
     for cell in product(*by.values()):
+        if is_in_parts([dict(zip(by, cell, strict=True))], release.schema):
+            return False
         parts = parts_of(release, dict(zip(by, cell, strict=True)))
         counted = answering.counted(tuple(sorted(parts)))
         if counted is None or counted.is_cut(parts):

@@ -3,7 +3,6 @@
 A condition restricts a column's leaves to what it allows, which leaves a share of each state; inference in the
 model over states does the rest. Whole numbers and timestamps are exact, however large.
 
-    requested values      what a call asks of a derived column
     derived columns       conditions on derived columns as conditions on their sources
     balance               shares of one's choice for the values of a column
     restricted columns    a column with nearer bounds, in exact places
@@ -30,24 +29,12 @@ from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.compiled import compiled
 from spinney.errors import ParameterError, SchemaError, raise_alone
 from spinney.forest.release.columns import ColumnModel, Floats, joined
-from spinney.forest.release.related import related_among, rests, with_codes, without_codes
+from spinney.forest.release.related import Asked, each_of, related_among, rests, with_codes, without_codes
 from spinney.grid.axes import Parting, column_axis, fence, partings_of
 from spinney.release.answers.question import allowed, never, plain
 from spinney.schema.rules import AtMost, Rule, clauses_of, followed, in_order, least_values, most_values
 from spinney.schema.rules.base import Number, ValueSet, universe
 from spinney.schema.schema import Schema
-
-# ----------------------------------------------------------------------------------------------------- requested values
-# What a call asks of a column: in Python's own types, or, of a derived one, as values of its source.
-
-
-class Asked(NamedTuple):
-    """What was asked of a derived column, and the values of its source that lead to it."""
-
-    name: str
-    wanted: Any
-    allowed: ValueSet
-
 
 # ------------------------------------------------------------------------------------------------------ derived columns
 # Conditions on columns that are derived, as conditions on the columns that they are derived from.
@@ -57,8 +44,9 @@ def asked_of_modelled(where: Mapping[str, Any], schema: Schema) -> dict[str, lis
     """Conditions by modelled column, in the order in which they were asked."""
     derived = {rule.column for rule in schema._derivations}
     found: dict[str, list[Any]] = {}
-    for name, wanted in where.items():
-        if name not in derived:
+    every = [(name, one) for name, asked in where.items() for one in each_of(asked)]
+    for name, wanted in every:
+        if name not in derived or isinstance(wanted, Asked):
             found.setdefault(name, []).append(wanted)
             continue
         source, values = of_modelled(name, allowed(name, schema[name], wanted), schema, argument="where")

@@ -33,7 +33,7 @@ from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, f
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
-from spinney.forest.release.related import codes_aside, without_codes
+from spinney.forest.release.related import alternatives, codes_aside, without_codes
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
@@ -104,6 +104,7 @@ class Prepared(NamedTuple):
     places: dict[str, PlaceModel]
     model: GraphModel
     held: tuple[int, ...] | None = None  # under conditions, the variables whose shares were asked for
+    boxes: tuple[tuple[float, Prepared], ...] = ()  # disjoint conditions that rows are drawn by, and their weights
 
 
 class ForestRelease(Release):
@@ -312,7 +313,30 @@ class ForestRelease(Release):
         for name in balance or ():
             if name in (where or ()):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
-        return self._prepared(self.drawn_columns, dict(where or {}), dict(balance or {}))
+        several = alternatives(where or {}, self.schema)
+        if len(several) == 1:
+            return self._prepared(self.drawn_columns, several[0], dict(balance or {}))
+        return self._in_boxes(several, dict(balance or {}))
+
+    def _in_boxes(self, several: Sequence[dict[str, Any]], balance: dict[str, Any]) -> Prepared:
+        """Columns and models under each of some disjoint conditions, with as much weight as each has in the model."""
+        boxes: list[tuple[float, Prepared]] = []
+        problem = None
+        for where in several:
+            try:
+                weight = self._answering.share_of(where)
+                if weight > 0:
+                    boxes.append((weight, self._prepared(self.drawn_columns, where, dict(balance))))
+            except ParameterError as err:
+                problem = err
+        if not boxes:
+            raise_alone(problem or ParameterError("where: no row can meet all these conditions together; ask for less"))
+        first, common = boxes[0][1], self.schema._as_drawn
+        near = [prepared.schema for _, prepared in boxes]
+        for name in common:
+            if all(schema[name] == near[0][name] for schema in near):
+                common[name] = near[0][name]
+        return first._replace(schema=common, boxes=tuple(boxes))
 
     def _prepared(
         self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
@@ -364,7 +388,7 @@ class ForestRelease(Release):
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
-        schema, columns, _, model, _ = self._prepared(self.columns, {}, {})
+        schema, columns, _, model, *_ = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
                 shift = whole_range(schema[name])[0] - whole_range(self.schema._as_drawn[name])[0]
@@ -418,7 +442,10 @@ class ForestRelease(Release):
         prepared: Prepared | None = None,
     ) -> tuple[NDArray[np.int32], Floats]:
         """States of the variables (n_variables, n_rows), and positions along all columns (n_columns, n_rows)."""
-        schema, columns, regions, model, held = prepared or self._prepared(self.drawn_columns, {}, {})
+        prepared = prepared or self._prepared(self.drawn_columns, {}, {})
+        if prepared.boxes:
+            return self._drawn_in_boxes(n_rows, rng, prepared)
+        schema, columns, regions, model, held, _ = prepared
         offsets = rng.random if part is None else part.offsets()
         # Without conditions, single columns and counted pairs are as the model has them.
         every = range(len(self.variables))
@@ -441,6 +468,24 @@ class ForestRelease(Release):
             resample_above(places, states, self.schema.rules, near, left, rng)
         nothing = np.zeros(n_rows)
         return drawn, np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _drawn_in_boxes(
+        self, n_rows: int, rng: np.random.Generator, prepared: Prepared
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """Rows of disjoint conditions in random order, as many of each as fall to it by its weight."""
+        weights = np.array([weight for weight, _ in prepared.boxes])
+        found = []
+        for number, (_, box) in zip(rng.multinomial(n_rows, weights / weights.sum()), prepared.boxes, strict=True):
+            if not number:
+                continue
+            states, places = self.drawn(int(number), rng, prepared=box)
+            for at, (name, column) in enumerate(prepared.schema.items()):
+                if column.is_read and column.is_whole and column != box.schema[name]:
+                    places[at] += whole_range(box.schema[name])[0] - whole_range(column)[0]
+            found.append((states, places))
+        order = rng.permutation(n_rows)
+        states, places = (np.concatenate(every, axis=1)[:, order] for every in zip(*found, strict=True))
+        return states, places
 
     @cached_property
     def _factors(self) -> Factors:

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from spinney.columns import Boolean, Bounded, Column, Number, Real
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves, length_within
-from spinney.forest.release.conditions import Asked, Restriction, asked_of_modelled, condition, part_starts
+from spinney.forest.release.conditions import Restriction, asked_of_modelled, condition, part_starts
 from spinney.forest.release.places import PlaceModel
+from spinney.forest.release.related import Asked
 from spinney.release.answers.question import allowed, plain
 from spinney.schema.rules.base import Number as RuleNumber
+from spinney.schema.rules.base import ValueSet
 from spinney.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ def parts_of(
         # A condition that all values meet says nothing, and makes no table of more columns necessary.
         if name in labels or name == values or len(parts) <= (values is None):
             continue
-        if all(allowed(name, schema[name], wanted).has_all(schema[name]) for wanted in asked[name]):
+        if all(_values_of(name, schema[name], wanted).has_all(schema[name]) for wanted in asked[name]):
             del parts[numbers[name]]
     if values is not None:
         _check_has_values(values, release)
@@ -142,6 +144,10 @@ def parts_of(
         part = parts.get(numbers[values]) or _all_of(drawn.leaves)
         parts[numbers[values]] = _with_values(part, drawn, asked.get(values, []))
     return parts
+
+
+def _values_of(name: str, column: Column, wanted: Any) -> ValueSet:
+    return wanted.allowed if isinstance(wanted, Asked) else allowed(name, column, wanted)
 
 
 def _check_known(release: ForestRelease, where: Mapping[str, Any]) -> None:
@@ -157,11 +163,6 @@ def _check_has_values(name: str, release: ForestRelease) -> None:
         raise ParameterError(
             f"column {name!r} is of type {column.type_name}, and means and quantiles are those of numbers; ask for "
             "count() or proportion()"
-        )
-    if name in release.schema._related:
-        raise ParameterError(
-            f"column {name!r} is a fixed part of {release.schema._related[name].base!r} in some rows, and its values "
-            "are told by two columns; measure rows instead"
         )
     if name not in release.columns:
         is_place = any(name in place.names for place in release.places.values())
@@ -332,11 +333,19 @@ def _with_values(part: Part, drawn: _Drawn, conditions: Sequence[Any]) -> Part:
     leaves, column = drawn.leaves, drawn.column
     low, high = _ends(leaves, column)
     finer_low, finer_high = _ends(drawn.finer, column)
-    for wanted in map(plain, conditions):
-        if wanted is None or isinstance(wanted, (list, Asked)) or not isinstance(column, Bounded):
+    for condition_on in conditions:
+        wanted = condition_on if isinstance(condition_on, Asked) else plain(condition_on)
+        if wanted is None or isinstance(wanted, list) or not isinstance(column, Bounded):
             continue
-        ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
-        least, most = (None if end is None else float(column.physical(end)) for end in ends)
+        least: float | None
+        most: float | None
+        if isinstance(wanted, Asked):
+            if len(wanted.allowed.ranges) != 1:
+                continue
+            least, most = (float(end) for end in wanted.allowed.ranges[0])
+        else:
+            ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
+            least, most = (None if end is None else float(column.physical(end)) for end in ends)
         low, high = np.clip(low, least, most), np.clip(high, least, most)
         finer_low, finer_high = np.clip(finer_low, least, most), np.clip(finer_high, least, most)
     middle, width = (finer_low + finer_high) / 2, finer_high - finer_low

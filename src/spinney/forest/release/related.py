@@ -4,6 +4,7 @@ A related column is modelled by values and codes (`schema/rules/related.py`). Or
 values alone: a row with a code obeys by its ratio, which was checked when the schema was made. So codes count as nulls
 where orders are kept, and are put back afterwards.
 
+    conditions   values of a related column as disjoint conditions on it and its base
     codes        which leaves and places are codes
     orders       a column without its codes, and with them again
     drawn rows   codes that meet no number of the base are exchanged
@@ -22,12 +23,97 @@ from numpy.typing import NDArray
 from spinney.columns import Column, Number, whole_range
 from spinney.columns.reading import numbers_rounding_to
 from spinney.forest.release.columns import ColumnModel, Floats, joined
-from spinney.schema.rules import Related, Rule
-from spinney.schema.rules.base import universe
+from spinney.release.answers.question import allowed
+from spinney.schema.rules import Derivation, Related, Rule
+from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.schema import Schema
 
 if TYPE_CHECKING:
     from spinney.forest.release.conditions import Restriction
+
+# ----------------------------------------------------------------------------------------------------------- conditions
+# A condition on values of a related column as alternatives of which every row meets one at the most: a value of its own
+# in the set, or the code of a ratio and a base that leads into the set. Each is a condition on modelled columns.
+
+
+class Asked(NamedTuple):
+    """What was asked of a derived column, and the values of a modelled one that lead to it."""
+
+    name: str
+    wanted: Any
+    allowed: ValueSet
+
+
+class Together(NamedTuple):
+    """Several conditions on one column, all of which hold."""
+
+    conditions: tuple[Any, ...]
+
+
+def alternatives(where: Mapping[str, Any], schema: Schema) -> list[dict[str, Any]]:
+    """Conditions as disjoint alternatives without values of related columns; one, where there are no such values."""
+    found = [dict(where)]
+    for name in where if schema._related else ():
+        told = _told_by_two(name, where[name], schema)
+        if told is not None:
+            found = [
+                joined_conditions(one, more) for one in found for more in boxes_of(name, where[name], *told, schema)
+            ]
+    return found
+
+
+def _told_by_two(name: str, wanted: Any, schema: Schema) -> tuple[Related, ValueSet] | None:
+    """The related column that a condition is about, and its values; None where null alone is, or no such column."""
+    if isinstance(wanted, (Asked, Together)) or name not in schema:
+        return None
+    derived: dict[str, Derivation] = {rule.column: rule for rule in schema._derivations}
+    at, chain = name, []
+    while at in derived and at not in schema._related:
+        if len(derived[at].sources) > 1:
+            return None
+        chain.append(derived[at])
+        at = derived[at].sources[0]
+    if at not in schema._related:
+        return None
+    values = allowed(name, schema[name], wanted)
+    for rule in chain:
+        values = rule.preimage(values, schema)
+    if not values.ranges or ValueSet(values.ranges, schema[at].nullable).has_all(schema[at]):
+        return None
+    return schema._related[at], values
+
+
+def boxes_of(name: str, wanted: Any, rule: Related, values: ValueSet, schema: Schema) -> Iterator[dict[str, Any]]:
+    """Disjoint conditions on modelled columns under which a related column has one of some values."""
+    for low, high in values.ranges:
+        yield {rule.column: Asked(name, wanted, ValueSet(((low, high),)))}
+        for place, code in enumerate(rule.code_sets(schema)):
+            ends = rule.bases_of(place, low, high, schema)
+            if ends is not None:
+                has_code, leads = Asked(name, wanted, code), Asked(name, wanted, ValueSet((ends,)))
+                is_any = leads.allowed.has_all(replace(schema[rule.base], nullable=False))
+                yield {rule.column: has_code} | ({} if is_any else {rule.base: leads})
+    if values.has_null:
+        yield {rule.column: Asked(name, wanted, ValueSet(has_null=True))}
+
+
+def joined_conditions(one: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions together; what follows from a condition takes its place."""
+    settled = {told.name for wanted in more.values() for told in each_of(wanted) if isinstance(told, Asked)}
+    found = {
+        name: [told for told in each_of(wanted) if isinstance(told, Asked) or name not in settled]
+        for name, wanted in one.items()
+    }
+    for name, wanted in more.items():
+        found[name] = [*found.get(name, ()), *each_of(wanted)]
+    return {name: told[0] if len(told) == 1 else Together(tuple(told)) for name, told in found.items() if told}
+
+
+def each_of(wanted: Any) -> Iterator[Any]:
+    """The conditions of what was asked of one column."""
+    for one in wanted.conditions if isinstance(wanted, Together) else [wanted]:
+        yield from each_of(one) if isinstance(one, Together) else [one]
+
 
 # ---------------------------------------------------------------------------------------------------------------- codes
 # Which leaves and places of a column are codes: those beyond its own last value.

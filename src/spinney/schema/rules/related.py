@@ -177,7 +177,7 @@ class Related(Derivation):
         """Whether every row with a ratio has `smaller`, one of the two columns, at most as large as the other."""
         column, base = (cast(Number, columns[name]) for name in self.columns)
         (first, last), (least, most) = ends_in_steps(column), ends_in_steps(base)
-        if _spacing(column) != _spacing(base) or least < 0:
+        if spacing_of(column) != spacing_of(base) or least < 0:
             return False
         if smaller == self.column:
             return max(self.ratios) <= 1 and first <= 0
@@ -185,7 +185,7 @@ class Related(Derivation):
 
     def _parts(self, columns: Columns) -> list[tuple[int, int]]:
         """The a and b of every ratio: steps of the column are a / b times those of the base."""
-        spacing, of_base = (_spacing(cast(Number, columns[name])) for name in self.columns)
+        spacing, of_base = (spacing_of(cast(Number, columns[name])) for name in self.columns)
         in_steps = [ratio * of_base / spacing for ratio in self.ratios]
         return [(part.numerator, part.denominator) for part in in_steps]
 
@@ -201,7 +201,7 @@ class Related(Derivation):
         """The physical number that stands for each ratio."""
         column = columns[self.column]
         assert isinstance(column, Number)
-        spacing, (_, last) = _spacing(column), ends_in_steps(column)
+        spacing, (_, last) = spacing_of(column), ends_in_steps(column)
         steps = [(last + 1 + place) * spacing for place in range(len(self.ratios))]
         return [int(step) if column.is_whole else float(step) for step in steps]
 
@@ -223,6 +223,25 @@ class Related(Derivation):
 
     def preimage(self, wanted: ValueSet, columns: Columns) -> ValueSet:
         return self.conditioned(wanted, columns)[1]
+
+    def bases_of(self, place: int, low: Any, high: Any, columns: Columns) -> tuple[Any, Any] | None:
+        """The least and the largest base of which a ratio is a value in low..high, as physical numbers; None for none.
+
+        With steps L..H and ratio a / b: L <= floor((2 a Y + b) / (2 b)) <= H. What lies beyond the bounds of the column
+        was moved to them.
+        """
+        column, base = (cast(Number, columns[name]) for name in self.columns)
+        (first, last), (least, most) = ends_in_steps(column), ends_in_steps(base)
+        begin, end = (int(raw_steps(column, np.array([number]))[0]) for number in (low, high))
+        a, b = self._parts(columns)[place]
+        if begin > first:
+            least = max(least, -((b - 2 * b * begin) // (2 * a)))
+        if end < last:
+            most = min(most, -(-(2 * b * end + b) // (2 * a)) - 1)
+        if least > most:
+            return None
+        ends = numbers_at(base, np.array([least, most], dtype=np.int64)).tolist()
+        return ends[0], ends[1]
 
     # -------------------------------------------------------------------------------------------------------- rows
 
@@ -296,7 +315,8 @@ class Related(Derivation):
 # Numbers as whole numbers of their steps, of arrays and of expressions alike.
 
 
-def _spacing(column: Number) -> Fraction:
+def spacing_of(column: Number) -> Fraction:
+    """How far values are apart."""
     spacing = Fraction(column.step) if column.is_whole else column.spacing
     assert spacing is not None
     return spacing
@@ -304,7 +324,7 @@ def _spacing(column: Number) -> Fraction:
 
 def ends_in_steps(column: Number) -> tuple[int, int]:
     """The first and the last value of a column in steps, counted from 0."""
-    spacing = _spacing(column)
+    spacing = spacing_of(column)
     first, last = (end / spacing for end in column._ends())
     return int(first), int(last)
 
@@ -313,14 +333,14 @@ def raw_steps(column: Number, numbers: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers as steps, wherever they lie."""
     if column.is_whole:
         return (np.asarray(numbers).astype(np.int64) + column.step // 2) // column.step
-    return np.floor(np.asarray(numbers, dtype=np.float64) / float(_spacing(column)) + 0.5).astype(np.int64)
+    return np.floor(np.asarray(numbers, dtype=np.float64) / float(spacing_of(column)) + 0.5).astype(np.int64)
 
 
 def numbers_at(column: Number, steps: NDArray[np.int64]) -> NDArray[Any]:
     """Steps as numbers: a division of whole numbers rounds once, to the float nearest to the decimal."""
     if column.is_whole:
         return steps * column.step
-    spacing = _spacing(column)
+    spacing = spacing_of(column)
     return steps.astype(np.float64) * float(spacing.numerator) / float(spacing.denominator) + 0.0
 
 
@@ -349,7 +369,7 @@ def steps_expression(column: Column, found: reading.Reading) -> nw.Expr:
     low, high = _span(column)
     value = nw.when(found.is_missing | found.is_wrong).then(nw.lit(low)).otherwise(found.number).clip(low, high)
     if not column.is_whole:
-        return (value / float(_spacing(column)) + 0.5).floor().cast(nw.Int64)
+        return (value / float(spacing_of(column)) + 0.5).floor().cast(nw.Int64)
     offset = value - low
     if column.step > 1:  # engines divide whole numbers as doubles
         offset = ((offset - offset % column.step) / column.step + 0.5).floor().cast(nw.Int64)
