@@ -111,13 +111,10 @@ def train_on_synthetic(
 
 
 def _scores(model: Any, protocol: str) -> Callable[[Floats], Any]:
-    if protocol == "dp-merf":
-        predict: Callable[[Floats], Any] = model.predict
-        return predict
-    if hasattr(model, "predict_proba"):
+    if protocol != "dp-merf" and hasattr(model, "predict_proba"):
         return lambda x: model.predict_proba(x)[:, 1]
-    margins: Callable[[Floats], Any] = model.decision_function
-    return margins
+    scores: Callable[[Floats], Any] = model.predict if protocol == "dp-merf" else model.decision_function
+    return scores
 
 
 def _check_target(schema: Schema, target: str) -> None:

@@ -24,7 +24,16 @@ from spinney.documents import Document, Documented, Facts
 from spinney.errors import SchemaError
 from spinney.schema.persons import PersonRows, person_rows, position_rules, refuse_ratios
 from spinney.schema.places import with_shapes
-from spinney.schema.plain import all_of, at, check_options, check_plain, jsonable, parse_toml, read_schema_text
+from spinney.schema.plain import (
+    all_of,
+    at,
+    check_options,
+    check_plain,
+    entries_of,
+    jsonable,
+    parse_toml,
+    read_schema_text,
+)
 from spinney.schema.rules import PositionRule
 from spinney.schema.schema import Schema, SchemaLike, as_schema, columns_of, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
@@ -74,22 +83,20 @@ class Link:
     @property
     def label(self) -> str:
         """What errors call the link."""
-        return f"Link({self._ends})"
+        return f"Link({', '.join(map(repr, self._ends.values()))})"
 
     @property
-    def _ends(self) -> str:
-        child, parent = f"{self.child_table}.{self.child_column}", f"{self.parent_table}.{self.parent_column}"
-        return f"{child!r}, {parent!r}"
+    def _ends(self) -> dict[str, Any]:
+        return {
+            "child": f"{self.child_table}.{self.child_column}",
+            "parent": f"{self.parent_table}.{self.parent_column}",
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The link as plain data for TOML and JSON; what is at its default is left out."""
         described = self.rows.to_dict()
         del described["column"]
-        ends = {
-            "child": f"{self.child_table}.{self.child_column}",
-            "parent": f"{self.parent_table}.{self.parent_column}",
-        }
-        return {**ends, "most": described.pop("most_rows"), **described}
+        return {**self._ends, "most": described.pop("most_rows"), **described}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Link):
@@ -100,7 +107,7 @@ class Link:
         return hash((self.child_table, self.parent_table, self.parent_column, self.rows))
 
     def __repr__(self) -> str:
-        return f"Link({self._ends}, {self.rows.shown(most='most')})"
+        return f"{self.label[:-1]}, {self.rows.shown(most='most')})"
 
 
 def link_from_dict(number: int, entry: Any) -> Link:
@@ -359,9 +366,7 @@ def _tables_from_plain(described: Any, *, folder: Path | None) -> Tables:
             f"a file of tables has no entry {entry!r}; only [tables.NAME] and [[links]] belong in it"
             f"{did_you_mean(entry, _ENTRIES)}"
         )
-    links = described.get("links", [])
-    if not isinstance(links, list):
-        raise SchemaError("links is not a list of tables; write each link as a table under [[links]]")
+    links = entries_of(described, "link")
     ends = [link.get(end) for link in links if isinstance(link, Mapping) for end in ("child", "parent")]
     keys = {end for end in ends if isinstance(end, str)}
     schemas: dict[str, Schema] = {}

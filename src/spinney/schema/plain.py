@@ -49,6 +49,14 @@ def check_options(
         raise SchemaError(f"{about}: {name!r} is not an option of {owner}; it takes {', '.join(known)}{hint}")
 
 
+def entries_of(described: Mapping[str, Any], kind: str) -> list[Any]:
+    """What stands under [[rules]], [[places]] or [[links]]; a SchemaError where that is no list."""
+    entries = described.get(f"{kind}s", [])
+    if not isinstance(entries, list):
+        raise SchemaError(f"{kind}s is not a list of tables; write each {kind} as a table under [[{kind}s]]")
+    return entries
+
+
 def all_of(kind: type[T], given: Any, name: str, what: str, example: str) -> tuple[T, ...]:
     """What was listed as an option of this name, or a SchemaError where it is no list, or holds something else."""
     if isinstance(given, (str, Mapping, kind)) or not isinstance(given, Iterable):

@@ -32,7 +32,7 @@ from spinney.files import write_whole
 from spinney.machine import lazily
 from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
-from spinney.schema.plain import all_of, check_plain, column_from_dict, parse_toml, read_schema_text
+from spinney.schema.plain import all_of, check_plain, column_from_dict, entries_of, parse_toml, read_schema_text
 from spinney.schema.rules import Derivation, Rule, check_rules, derivations_in_order, rule_from_dict, widened
 from spinney.schema.rules.related import Related, coded_column
 from spinney.schema.rules.sums import Sum
@@ -542,11 +542,7 @@ def schema_from_plain(described: Any, *, folder: str | Path | None, keys: Iterab
     check_plain(described)
     for entry in sorted(set(described) - set(ENTRIES)):
         raise SchemaError(f"{no_entry(entry)}{did_you_mean(entry, ENTRIES)}")
-    rules, places = described.get("rules", []), described.get("places", [])
-    if not isinstance(rules, list):
-        raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
-    if not isinstance(places, list):
-        raise SchemaError("places is not a list of tables; write each place as a table under [[places]]")
+    rules, places = entries_of(described, "rule"), entries_of(described, "place")
     known = {key_in(described), *keys}
     return Schema(
         {

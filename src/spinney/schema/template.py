@@ -22,7 +22,7 @@ from spinney.columns.reading import is_string, types_of
 from spinney.errors import InputError, SchemaError
 from spinney.schema.persons import key_in, names_persons, options_from_dict, suggested_keys, suggested_orders
 from spinney.schema.places import Place, check_places, place_from_dict, suggested_places, with_shape, with_shapes
-from spinney.schema.plain import check_plain, column_from_dict, parse_toml, read_schema_text
+from spinney.schema.plain import check_plain, column_from_dict, entries_of, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
 from spinney.schema.schema import ENTRIES, Schema, no_entry, schema_from_plain
 
@@ -99,10 +99,8 @@ def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str])
 
 def _entries_of(described: Mapping[str, Any], kind: str, faults: list[str]) -> list[Any]:
     """What stands under [[rules]] or [[places]], each entry by itself; nothing where that is no list."""
-    entries = described.get(f"{kind}s", [])
-    if isinstance(entries, list):
-        return entries
-    faults.append(f"{kind}s is not a list of tables; write each {kind} as a table under [[{kind}s]]")
+    with _collect(faults):
+        return entries_of(described, kind)
     return []
 
 

@@ -678,23 +678,13 @@ def guess_types(
 
 def _block_kinds(text: bytes, names: list[str], csv: CSV) -> Iterator[pa.DataType]:
     fields = read_text(text, names, csv).schema
-    dated = [
-        field.name
-        for field in fields
-        if csv.date_format_of(field.name) is not None
-        and (pa.types.is_string(field.type) or _is_day_or_moment(field.type))
-    ]
-    texts = (
-        read_text(text, names, csv, column_types=dict.fromkeys(dated, pa.string()), include_columns=dated)
-        if dated
-        else {}
-    )
+    maybe = [field.name for field in fields if pa.types.is_string(field.type) or _is_day_or_moment(field.type)]
+    dated = {name: stated for name in maybe if (stated := csv.date_format_of(name)) is not None}
+    texts = {}
+    if dated:
+        texts = read_text(text, names, csv, column_types=dict.fromkeys(dated, pa.string()), include_columns=list(dated))
     for field in fields:
-        date_format = csv.date_format_of(field.name)
-        if date_format is None or field.name not in dated:
-            yield field.type
-        else:
-            yield _dated_kind(texts[field.name], date_format)
+        yield _dated_kind(texts[field.name], dated[field.name]) if field.name in dated else field.type
 
 
 def _dated_kind(texts: Any, date_format: str) -> pa.DataType:

@@ -147,18 +147,18 @@ class SplitPlan:
 
         e(max_depth) = p;  e(k) = (1-s)p + 2s e(k+1).
         """
-        return _expected_empty(self, of_bins=True)
+        return _expected(self, of_bins=True)
 
     def expected_empty_leaves(self) -> float:
         """Expected number of leaves of a table without rows, released or not."""
-        return _expected_empty(self, of_bins=False)
+        return _expected(self)
 
     def expected_leaves(self, n_rows: int) -> float:
         """Expected number of leaves of a table whose rows are spread evenly over all that the schema allows.
 
         e(max_depth) = 1;  e(k) = (1-s) + 2s e(k+1), where s is the chance that a node of n / 2^k rows splits.
         """
-        return _expected_even(self, n_rows)
+        return _expected(self, n_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """What no charge says, as JSON-ready data, for the card."""
@@ -171,22 +171,13 @@ class SplitPlan:
         return described
 
 
-@lru_cache(maxsize=256)  # a plan is checked when it is made, rehearsed and released, and the sum is the cost of that
-def _expected_empty(plan: SplitPlan, *, of_bins: bool) -> float:
+@lru_cache(maxsize=512)  # a plan is checked when it is made, rehearsed and released, and the sum is the cost of that
+def _expected(plan: SplitPlan, n_rows: int = 0, *, of_bins: bool = False) -> float:
     p = plan.empty_pass_chance() if of_bins else flint.arb(1)
     expected = p
     for depth in reversed(range(plan.max_depth)):
-        s = plan.empty_split_chance(depth)
-        expected = (1 - s) * p + 2 * s * expected
-    return float(expected.upper())
-
-
-@lru_cache(maxsize=256)
-def _expected_even(plan: SplitPlan, n_rows: int) -> float:
-    expected = flint.arb(1)
-    for depth in reversed(range(plan.max_depth)):
         s = plan.split_chance(n_rows >> depth, depth)
-        expected = (1 - s) + 2 * s * expected
+        expected = (1 - s) * p + 2 * s * expected
     return float(expected.upper())
 
 
