@@ -43,7 +43,7 @@ _ABOVE_CHANCE = 1.5
 _HIGHEST_PERCENT = 200
 # With fewer steps than this, neighbouring percentages of a number are hardly apart.
 _FEWEST_STEPS = 1_000
-_ROUNDING = 1e-9  # of a number without steps, to be a percentage of another
+_ROUNDING = 1e-9  # of a number, to be another or a percentage of it
 _MOST_RELATED = 40  # columns of one kind
 # Two dates are in order where so few real rows say otherwise.
 _MOST_DISORDERED = 0.01
@@ -550,9 +550,12 @@ def _lags(schema: Schema, rules: Sequence[Rule], looked: Mapping[str, Looked]) -
 
 def _lag(schema: Schema, looked: Mapping[str, Looked], column: str, other: str, *, is_stated: bool) -> Iterator[Lag]:
     units = [_step(schema[name]) or 1.0 for name in (column, other)]
+    room = _ROUNDING if schema[column]._compared_as == "numbers" else 0.0  # steps of a cent are no exact floats
     sides = []
     for smaller, larger in zip(_values(looked[column]), _values(looked[other]), strict=True):
-        differences = larger * units[1] - smaller * units[0]
+        ends = smaller * units[0], larger * units[1]
+        differences = ends[1] - ends[0]
+        differences[np.abs(differences) <= room * np.abs(ends[1])] = 0.0
         sides.append(differences[~np.isnan(differences)])
     if all(len(differences) for differences in sides):
         figures = [[*np.quantile(one, (0.5, 0.9, 0.99, 1)).tolist(), float((one < 0).mean())] for one in sides]

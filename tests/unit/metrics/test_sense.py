@@ -151,6 +151,19 @@ def test_lags_of_stated_and_of_seen_orders():
     assert found[1].most_90 == pytest.approx(Both(89.1, 89.1))
 
 
+def test_numbers_of_other_steps_are_in_order_but_for_rounding():
+    """7 hundredths are 0.07000000000000001 as floats, which is not above 0.07."""
+    schema = sp.Schema({"cents": sp.Real(0, 9, multiple_of=0.01), "x": sp.Real(0, 9)}, rules=[sp.AtMost("cents", "x")])
+    rows = pl.DataFrame({"cents": [0.07, 0.29, 0.57, 1.13], "x": [0.07, 0.29, 0.57, 1.12]})
+    assert any(number * 0.01 > number / 100 for number in (7, 29, 57))
+    (found,) = sense(rows, rows, schema).lags
+    assert found.broken == Both(0.25, 0.25)
+    early, late = datetime(2024, 5, 1, 12), datetime(2024, 5, 1, 12, 0, 0, 1)  # a microsecond is not rounding
+    moments = sp.Schema(dict.fromkeys("ab", sp.Datetime("2024-01-01", "2024-12-31")), rules=[sp.AtMost("a", "b")])
+    both = pl.DataFrame({"a": [early, late], "b": [late, early]})
+    assert sense(both, both, moments).lags[0].broken == Both(0.5, 0.5)
+
+
 def test_codes_are_few_values_with_many_rows_far_out():
     rng = np.random.default_rng(0)
     late = rng.poisson(0.5, (2, N))
