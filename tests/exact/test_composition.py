@@ -417,22 +417,23 @@ def test_a_plan_that_ignores_its_budget_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("make", "match"),
+    ("make", "error", "match"),
     [
-        (lambda: GaussianTables(Fraction(2**40), 1, "t"), "variance="),
-        (lambda: GaussianTables(Fraction(0), 1, "t"), "variance="),
-        (lambda: GaussianTables(Fraction(4), 0, "t"), "times=0"),
-        (lambda: GaussianTables(Fraction(4), 2**20, "t"), "times="),
-        (lambda: TreeShapes(Fraction(0), 1, 1, 1, "t"), "rate=0"),
-        (lambda: TreeShapes(Fraction(1), 0, 1, 1, "t"), "decay=0"),
-        (lambda: TreeShapes(Fraction(1), 1, True, 1, "t"), "levels=True"),
-        (lambda: Selections(Fraction(-1), 1, "t"), "epsilon=-1"),
-        (lambda: Selections(Fraction(1), 1.5, "t"), "times=1.5"),
+        (lambda: GaussianTables(Fraction(2**40), 1, "t"), ParameterError, "variance="),
+        (lambda: GaussianTables(Fraction(0), 1, "t"), ParameterError, "variance="),
+        (lambda: GaussianTables(Fraction(4), 0, "t"), ParameterError, "times=0"),
+        (lambda: GaussianTables(Fraction(4), 2**20, "t"), ParameterError, "times="),
+        (lambda: TreeShapes(Fraction(0), 1, 1, 1, "t"), ParameterError, "rate=0"),
+        (lambda: TreeShapes(Fraction(1), 0, 1, 1, "t"), ParameterError, "decay=0"),
+        (lambda: TreeShapes(Fraction(1), 1, True, 1, "t"), ParameterError, "levels=True"),
+        (lambda: Selections(Fraction(-1), 1, "t"), BudgetError, "epsilon=-1 is negative"),
+        (lambda: Selections(Fraction(0), 1, "t"), ParameterError, "epsilon=0"),
+        (lambda: Selections(Fraction(1), 1.5, "t"), ParameterError, "times=1.5"),
     ],
 )
-def test_bad_parts_are_named(make, match):
-    """A part that cannot be accounted for cannot be made."""
-    with pytest.raises((ParameterError, BudgetError), match=match):
+def test_bad_parts_are_named(make, error, match):
+    """A part that cannot be accounted for cannot be made; one that would earn budget back is an error of the budget."""
+    with pytest.raises(error, match=match):
         make()
 
 

@@ -13,6 +13,7 @@ import spinney as sp
 from spinney.grid.codes import deinterleave
 from spinney.grid.lattice import tree_lattice
 from spinney.privacy.budget import Unit
+from spinney.release.card import plan_entries
 from spinney.tables.open import open_source
 from spinney.tree.moments import release_moments
 from spinney.tree.plan import SplitPlan
@@ -25,7 +26,10 @@ UNITS = {"replace-one": 2, "add-remove": 1}
 
 
 def fitted(unit: str, epsilon: str = "2"):
-    """4,096 leaves of four cells each, rows in a few of them, and their noise: released steps less true ones."""
+    """The noise in counts that the card states, 4,096 leaves of four cells each, and their noise.
+
+    A few leaves have rows; noise is released steps less true ones.
+    """
     cells = np.random.default_rng(5).integers(0, 26, size=(200, 2))
     table = np.stack([(cells[:, 0] + 0.5) / 128, cells[:, 1]], axis=1)
     plan = SplitPlan(
@@ -43,7 +47,8 @@ def fitted(unit: str, epsilon: str = "2"):
         for node, (x, y) in zip(nodes_of(released), first.tolist(), strict=True)
     ]
     assert len(of_leaf) > 50
-    return plan, released, released.noisy_steps - np.array(true_steps)
+    stated = plan_entries(plan.to_dict(), ledger.events, plan.unit)["count_noise_scale"]
+    return stated, released, released.noisy_steps - np.array(true_steps)
 
 
 def coordinate_cdf(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -54,9 +59,10 @@ def coordinate_cdf(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("unit", UNITS)
 def test_released_steps_have_the_stated_noise(unit: str) -> None:
     """Norms of leaves and sizes of all three coordinates fit at the scale of the card; 0.7x and 1.3x are rejected."""
-    _, released, noise = fitted(unit)
+    stated, released, noise = fitted(unit)
+    assert stated == UNITS[unit] / 2
     assert released.rate == Fraction(2, UNITS[unit] * released.quantum)
-    scale = float(1 / released.rate)
+    scale = stated * released.quantum
 
     def p_values(claimed: float) -> list[float]:
         norms = stats.kstest(sup_norms(noise), stats.gamma(3, scale=claimed).cdf).pvalue

@@ -16,9 +16,22 @@ from spinney.tree import kdtree, moments
 from spinney.tree import ranges as ruled
 from spinney.tree.bins import decay_for
 from spinney_audit import audit as runner
+from spinney_audit import game as rules
 from spinney_audit.battery import FAMILIES, standard
 from spinney_audit.forest_games import ChoiceGame, TableGame
-from spinney_audit.game import Game, PureClaim, Rule, Seen, curve_of, frequencies, judge, linear, run, toss
+from spinney_audit.game import (
+    Game,
+    PureClaim,
+    Rule,
+    Seen,
+    coins_to_tell,
+    curve_of,
+    frequencies,
+    judge,
+    linear,
+    run,
+    toss,
+)
 from spinney_audit.tree_games import CellGame, ColumnTreeGame, EmptyCellGame, MomentsGame, paper_game, privtree_game
 from spinney_audit.whole_games import ForestFitGame, PeopleFitGame
 from support.audit_zoo import CAGED, ZOO, Caught, made
@@ -95,12 +108,18 @@ class ExactGame(Game):
         return Seen((noise + coins)[:, None].astype(float))
 
 
+def same_coins(seed=0):
+    """Tosses that are the same in every run: only the mechanisms' own noise is left to chance."""
+    rng = np.random.default_rng(seed)
+    return lambda n: rng.random(n) < 0.5
+
+
 def test_errors_are_made_as_seldom_as_stated():
     """Of audits of a law whose epsilon is exactly the claim, at most the stated share exceed it, learning included."""
     n_audits, error = 250, 0.1
-    game, n_wrong = ExactGame(PureClaim(1.0)), 0
+    game, n_wrong, coins_of = ExactGame(PureClaim(1.0)), 0, same_coins()
     for _ in range(n_audits):
-        coins = toss(600)
+        coins = coins_of(600)
         finding, _, _ = judge(coins, game.play(coins), game.claim, error=error)
         n_wrong += finding.exceeds
     assert n_wrong <= n_audits * error + 3 * np.sqrt(n_audits * error)
@@ -108,13 +127,13 @@ def test_errors_are_made_as_seldom_as_stated():
 
 def test_a_family_of_games_is_wrong_as_seldom_as_one():
     """Ten games of a tenth of the error each: at least one exceeds its claim in no more than the stated share."""
-    n_audits, n_wrong = 40, 0
+    n_audits, n_wrong, coins_of = 40, 0, same_coins()
     gaussian = np.random.default_rng(1)
     curve = curve_of([GaussianVector(Fraction(1), note="", stage="products")], ADD)
     for seed in range(n_audits):
         any_wrong = False
         for place in range(10):
-            coins = toss(400)
+            coins = coins_of(400)
             if place % 2:
                 seen, claim = ExactGame(PureClaim(1.0), seed=100 * seed + place).play(coins), PureClaim(1.0)
             else:
@@ -142,15 +161,15 @@ class NormalGame(Game):
 @pytest.mark.parametrize("make", [lambda leak: ExactGame(PureClaim(0.5), epsilon=leak), NormalGame], ids=["pure", "mu"])
 def test_what_a_game_could_have_missed_is_what_it_misses(make):
     """With the coins of a sound game: the leak that it names is found in about 95 % of games, half of it in few."""
-    claim, n_coins, n_games, error = make(0.1).claim, 900, 60, 0.05
-    coins = toss(n_coins)
+    claim, n_coins, n_games, error, coins_of = make(0.1).claim, 900, 60, 0.05, same_coins()
+    coins = coins_of(n_coins)
     sound, _, _ = judge(coins, make(0.25).play(coins), claim, error=error)
     assert sound.claim < sound.could_miss < 4 * sound.claim
     found = {}
     for share in (1.0, 0.5):
         game, found[share] = make(share * sound.could_miss), 0
         for _ in range(n_games):
-            coins = toss(n_coins)
+            coins = coins_of(n_coins)
             found[share] += judge(coins, game.play(coins), claim, error=error)[0].exceeds
     assert found[1.0] >= n_games * 0.9
     assert found[0.5] <= n_games * 0.5
@@ -158,7 +177,7 @@ def test_what_a_game_could_have_missed_is_what_it_misses(make):
 
 def test_a_game_without_enough_coins_could_not_have_failed():
     """Without any noise, so that every guess is right, its bound would still be below the claim."""
-    coins = toss(60)
+    coins = np.arange(40) % 2 == 1  # as many of each, so that what is proved does not depend on chance
     finding, _, _ = judge(coins, Seen(coins[:, None].astype(float)), PureClaim(4.0), error=0.01)
     assert not finding.could_exceed
     assert not finding.tells
@@ -166,16 +185,40 @@ def test_a_game_without_enough_coins_could_not_have_failed():
     assert judge(coins, Seen(coins[:, None].astype(float)), PureClaim(0.5), error=0.01)[0].exceeds
 
 
+class SlowGame(NormalGame):
+    """A game whose coins take a second each, by a clock of its own: how busy the machine is does not matter."""
+
+    def __init__(self):
+        super().__init__(0.25)
+        self.now = 0.0
+
+    def play(self, coins):
+        self.now += len(coins)
+        return super().play(coins)
+
+    def perf_counter(self):
+        return self.now
+
+    process_time = perf_counter
+
+
 def test_time_goes_to_games_that_can_tell_something():
     """One that could tell nothing in the time that there is ends early, and one that needs more of it has that."""
-    slow = NormalGame(0.25)
-    short = run(slow, seconds=1e-6, error=0.01, most_seconds=1e-5)
-    assert short.n_coins < 300
+
+    def played(most_seconds):
+        game = SlowGame()
+        with mock.patch.object(rules, "time", game), mock.patch.object(rules, "toss", same_coins()):
+            return run(game, seconds=10, error=0.01, most_seconds=most_seconds)
+
+    short = played(20)
+    assert short.n_coins == short.seconds == 24
     assert not short.finding.tells
-    assert short.seconds_to_tell > 1e-5
-    longer = run(slow, seconds=1e-6, error=0.01, most_seconds=LONG)
-    assert longer.n_coins < 2_000
-    assert longer.finding.could_miss < 5 * longer.finding.claim
+    needed = short.seconds_to_tell
+    assert needed == pytest.approx(coins_to_tell(GAUSSIAN, 0.01) / 0.7)
+    assert played(0.99 * needed).n_coins == 24
+    longer = played(1.01 * needed)
+    assert needed <= longer.n_coins < needed + 1
+    assert longer.finding.tells
 
 
 def test_coins_are_fair_and_fresh():

@@ -165,8 +165,16 @@ def test_cautions_speak_of_persons():
     )
 
 
-def test_a_forest_of_rows_cannot_pass_for_one_of_persons(tmp_path):
-    """A file whose unit was changed by hand to that of persons is refused: its noise hides rows."""
+@pytest.mark.parametrize(
+    ("is_thorough", "message"),
+    [
+        (False, "the card states unit as 'replace-one', and its events give 'replace-one-person'"),
+        (True, "the unit is 'replace-one-person', and a release of kind 'forest' is of another"),
+    ],
+    ids=["plan left", "plan too"],
+)
+def test_a_forest_of_rows_cannot_pass_for_one_of_persons(is_thorough, message, tmp_path):
+    """A file whose unit was changed by hand to that of persons is refused, in one place or in all: it hides rows."""
     from unit.release.test_verification import forged
 
     schema = sp.Schema({"x": sp.Real(0, 1)})
@@ -176,6 +184,8 @@ def test_a_forest_of_rows_cannot_pass_for_one_of_persons(tmp_path):
         described = entries["card"]
         described["unit"] = described["parameters"]["unit"] = "replace-one-person"
         described["n_persons"] = described.pop("n_rows")
+        if is_thorough:
+            described["plan"]["unit"] = "replace-one-person"
 
-    with pytest.raises(sp.SpinneyError, match=r"the card states unit as|a release of kind 'forest' is of another"):
+    with pytest.raises(sp.SpinneyError, match=message):
         sp.load(forged(tmp_path / "rows.spinney", promote, tmp_path / "forged"))
