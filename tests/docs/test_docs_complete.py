@@ -11,6 +11,7 @@ import pytest
 import spinney
 from spinney.cli.app import app
 from support.in_one_test import in_one_test
+from support.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
@@ -101,7 +102,7 @@ def proved_modules() -> set[Path]:
 def noise_in(source: str) -> set[str]:
     """How a module charges a ledger, draws words, or gets at functions that draw."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source, NOISE_CALLS | NOISE_ROOMS):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in NOISE_CALLS:
             found.add(f".{node.func.attr}()")
         if isinstance(node, ast.ImportFrom) and node.module in NOISE_ROOMS:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 from spinney.columns import Category
 from spinney.demo_data import make_town
 from spinney.schema.schema import Schema
+from support.command_line import spinney
+from support.long import IS_LONG
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
@@ -40,7 +43,10 @@ for number, (name, text) in enumerate(json.load(sys.stdin).items()):
 
 # How many processes share the snippets of all other pages: each takes seconds to begin.
 N_PROCESSES = 7
+# An audit plays for as long as it is told: two seconds are too short to prove much, and enough to see that it runs.
+AUDIT = re.compile(r"(spinney audit .*--seconds) \d+")
 # Pages whose snippets `make test` runs: what a new user types first. Those of all others are long.
+IN_A_SHELL = "docs/start/first-release.md"
 FIRST_PAGES = ("README.md", "docs/index.md", "docs/start/", "docs/how-to/schema.md")
 
 
@@ -116,8 +122,12 @@ def make_adult(n_rows: int) -> list[str]:
 
 
 def shell_pages() -> list:
-    """For every page with marked shell snippets, what to do in order: ("sh", text) or (file name, text)."""
-    pages = []
+    """For every page with marked shell snippets, what to do in order: ("sh", text) or (file name, text).
+
+    A page whose commands all stand on pages before it is long: they run once in `make test`.
+    """
+    pages: list = []
+    shown: set[str] = set()
     for page in PAGES:
         steps = []
         for match in FENCE.finditer(page.read_text()):
@@ -127,14 +137,51 @@ def shell_pages() -> list:
             elif runs.startswith("file "):
                 steps.append((runs.removeprefix("file "), match["text"]))
         if steps:
-            name = str(page.relative_to(ROOT))
-            pages.append(pytest.param(steps, id=name, marks=marks_of([name])))
+            name, lines = str(page.relative_to(ROOT)), {line for kind, text in steps for line in text.splitlines()}
+            pages.append(pytest.param(steps, id=name, marks=pytest.mark.long if lines <= shown else marks_of([name])))
+            shown |= lines
     return pages
 
 
+NEEDS_A_SHELL = re.compile(r"[$*\\]|(?<!\S)[|&;<>()]+(?!\S)")
+
+
+def commands(text: str) -> list:
+    """A snippet in parts: our commands that need nothing of a shell, as their arguments, and the text between them."""
+    parts: list = []
+    for line in text.splitlines():
+        words = shlex.shlex(line if line.startswith("spinney ") else "", posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        arguments = list(words)
+        if arguments and not NEEDS_A_SHELL.search(" ".join(arguments)):
+            parts.append(arguments[1:])
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] += line + "\n"
+        else:
+            parts.append(line + "\n")
+    return parts
+
+
+def test_commands_that_need_a_shell_are_left_to_it():
+    """Comments and quotes are read as a shell reads them."""
+    parts = {
+        "x=1\n(echo $x)\n": "x=1\n(echo $x)\n",
+        "spinney fit a.csv --note 'b  c'   # why\n": ["fit", "a.csv", "--note", "b  c"],
+        "spinney check a || true\n": "spinney check a || true\n",
+        'spinney ask a "mean(x) by y"\n': ["ask", "a", "mean(x) by y"],
+        "spinney card $x\n": "spinney card $x\n",
+    }
+    assert commands("".join(parts)) == list(parts.values())
+
+
 @pytest.mark.parametrize("steps", shell_pages())
-def test_shell_snippets_run(steps, tmp_path):
-    """The marked shell snippets of a page run in order, in a folder with town.csv, Adult as published, and examples."""
+def test_shell_snippets_run(steps, tmp_path, monkeypatch, request):
+    """The marked shell snippets of a page run in order, in a folder with town.csv, Adult as published, and examples.
+
+    In `make test`, a shell runs those of one page, and the commands of others run in this process, where nothing has to
+    be imported anew.
+    """
+    monkeypatch.chdir(tmp_path)
     lines = ["x,y", *(f"{x},{y}" for x, y in make_town())]
     (tmp_path / "town.csv").write_text("\n".join(lines) + "\n")
     adult = make_adult(6_000)
@@ -148,15 +195,20 @@ def test_shell_snippets_run(steps, tmp_path):
         if kind != "sh":
             (tmp_path / kind).write_text(text)
             continue
-        run = subprocess.run(
-            ["bash", "-eu", "-c", text],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "PATH": path},
-        )
-        assert run.returncode == 0, run.stderr
+        is_whole = IS_LONG or IN_A_SHELL in request.node.name
+        for part in [text] if is_whole else commands(AUDIT.sub(r"\1 2", text)):
+            if isinstance(part, list):
+                done = spinney(*part)
+                assert done.status == 0, done.err
+                continue
+            run = subprocess.run(
+                ["bash", "-eu", "-c", part],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "PATH": path},
+            )
+            assert run.returncode == 0, run.stderr
     written = [*tmp_path.glob("synthetic.parquet"), *tmp_path.glob("synthetic/*.parquet")]
     assert written
     assert all(path.stat().st_size > 0 for path in written)

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from spinney.errors import MissingExtraError
 from spinney.machine import OPTIONAL, load_optional
 from support.in_one_test import in_one_test
+from support.sources import nodes
 
 ROOT = Path(__file__).parents[3]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -37,7 +38,7 @@ def calls_of_load_optional() -> list[tuple[str, ast.Call]]:
     return [
         (path.name, node)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path.read_text(), ["load_optional"])
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "load_optional"
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
 from support.long import KEPT, spread
@@ -12,8 +12,7 @@ TESTS = Path(__file__).parents[2]
 
 def names_in(file: str) -> set[str]:
     """The tests of a file."""
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-    return {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")}
+    return set(re.findall(r"^def (test_\w+)\(", (TESTS / file).read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_every_listed_test_exists() -> None:

@@ -16,6 +16,7 @@ from spinney import machine as cgroups
 from spinney import machine as parallel
 from spinney.errors import ParameterError
 from spinney.machine import available_processors, by_slices, each, n_threads, threads
+from support.sources import nodes
 
 SOURCES = Path(__file__).parents[3] / "src"
 
@@ -272,17 +273,18 @@ def test_nobody_else_counts_processors_or_makes_pools():
     """One file decides how many threads there are: no other names `cpu_count` or `ThreadPoolExecutor`."""
     home = SOURCES / "spinney" / "machine.py"
     own = {"cpu_count", "process_cpu_count", "sched_getaffinity", "ThreadPoolExecutor"}
-    offenders = [
-        f"{path.relative_to(SOURCES)}: {sorted(own & _names(path))}"
-        for path in SOURCES.rglob("*.py")
-        if path != home and own & _names(path)
-    ]
-    assert offenders == []
-    assert own <= _names(home)
+    found = {path: _named_in(path.read_text(), own) for path in SOURCES.rglob("*.py")}
+    assert {path: names for path, names in found.items() if names} == {home: own}
 
 
-def _names(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text())
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return found | {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+def _named_in(source: str, names: set[str]) -> set[str]:
+    """Which of these names a source uses, takes from a module, or imports."""
+    found = set()
+    for node in nodes(source, names):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names}
+    return found & names
