@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from spinney_audit import attacks
+from spinney_audit import audit as runner
+from spinney_audit import game as rules
+from spinney_audit.game import Game, Verdict
 from support.audit_zoo import ZOO, Caught
 from support.command_line import files_in, spinney, write_people
 
@@ -45,10 +49,14 @@ def test_a_release_that_was_charged_nothing_is_not_called_passed(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["half noise on leaf counts", "same words in every release"])
 def test_a_sabotaged_mechanism_fails(name: str) -> None:
-    """Exit status 1, and JSON that says which game was won."""
+    """Exit status 1, and JSON that says which game was won; so many coins for every game, however busy the machine."""
     entry = ZOO["trees"][name]
     assert isinstance(entry, Caught)
-    with entry.sabotage():
+
+    def play(game: Game, *, error: float, **_: object) -> Verdict:
+        return rules.run(game, seconds=600, error=error, most_coins=2_000)
+
+    with entry.sabotage(), mock.patch.object(runner, "run", play):
         run = spinney("audit", "--seconds", "6", "--family", "counts", "--workers", "1", "--json")
     assert run.status == 1
     assert "exceeds its claim" in run.err

@@ -150,6 +150,14 @@ def warmed(tmp_path: Path) -> tuple[Path, dict[str, object]]:
     return cache, report | {"cache": str(cache)}
 
 
+@pytest.mark.long
+def test_a_second_warm_up_finds_everything(tmp_path: Path, warmed: tuple[Path, dict[str, object]]) -> None:
+    cache, _ = warmed
+    again = warm_up(cache=cache, folder=tmp_path / "folder")
+    assert "everything was compiled before; nothing had to be done" in again
+    assert f"the cache is in {cache}, which can be written to" in again
+
+
 def test_after_a_warm_up_a_fresh_process_compiles_nothing(
     tmp_path: Path, warmed: tuple[Path, dict[str, object]]
 ) -> None:
@@ -159,12 +167,15 @@ def test_after_a_warm_up_a_fresh_process_compiles_nothing(
     assert first["found"] == 0
     assert first["cache"] == str(cache)
 
-    again = warm_up(cache=cache, folder=tmp_path / "folder")
-    assert "everything was compiled before; nothing had to be done" in again
-    assert f"the cache is in {cache}, which can be written to" in again
-
     code = FITS.replace("sys.argv[1]", repr(str(tmp_path / "t.csv")))
     assert behind_pipes(code, NUMBA_CACHE_DIR=str(cache)) == ("[] 0\n", "")
+
+
+def test_a_warm_up_that_finds_everything_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "_steps", lambda _: [])
+    run = spinney("warm-up")
+    assert run.status == 0
+    assert "everything was compiled before; nothing had to be done" in run.out
 
 
 def test_a_warm_up_that_could_keep_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,6 @@ OTHERS = {
     "one row": [(364, 100.0, None)],
     "more rows than are kept": [(day, 0.0, "b") for day in range(0, 40, 2)],
 }
-UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
 
 
 def people(rows, *, is_last_there=True, is_flat):
@@ -133,8 +132,15 @@ def neighbours(unit, *, is_flat):
     return people(LAST, is_last_there=unit == "replace-one", is_flat=is_flat), *others
 
 
-@UNITS
-@pytest.mark.parametrize("is_flat", [False, True], ids=["linked", "flat"])
+@pytest.mark.parametrize(
+    ("is_flat", "unit"),
+    [
+        pytest.param(False, "replace-one", id="linked-replace-one"),
+        pytest.param(True, "add-remove", id="flat-add-remove"),
+        pytest.param(False, "add-remove", id="linked-add-remove", marks=pytest.mark.long),
+        pytest.param(True, "replace-one", id="flat-replace-one", marks=pytest.mark.long),
+    ],
+)
 def test_questions_move_by_one_person(is_flat, unit):
     """Tables in units, trees, choices, alikeness and all of the persons' own table: one person, with all their rows."""
     tightest = {}
