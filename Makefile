@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-long warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs site paper page lock clean
+.PHONY: help demo test test-long test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs site paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -20,22 +20,24 @@ demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
 	$(BIN)/spinney demo --out demo-output --force
 
 # Two workers leave no processor to the threads of numerical libraries, which would wait for each other. Tests begin
-# with what a warm-up compiled while mypy was at work, and one of them looks whether that was all; bytecode is kept,
-# whatever the shell says, because tests start many processes.
+# with what a warm-up compiled while mypy was at work, and one of them looks whether that was all; what was compiled is
+# kept as long as the sources and the environment are the same. Bytecode is kept, whatever the shell says, because tests
+# start many processes.
 WARMED := $(CURDIR)/.warmed
 test: $(READY)   ## lint, types, import contracts, and the tests of every change
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warmed
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint .warmed/report.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SPINNEY_WARMED=$(WARMED) NUMBA_CACHE_DIR=$(WARMED)/used \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-long: $(READY)   ## all tests: those that `make test` leaves out, and the others in more depth (an hour or two)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 SPINNEY_LONG_TESTS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ""
 
-warmed: $(READY)
+.warmed/report.json: $(READY) $(shell find src/spinney -name '*.py')
 	rm -rf $(WARMED)
 	mkdir $(WARMED)
-	NUMBA_CACHE_DIR=$(WARMED)/cache PYTHONDONTWRITEBYTECODE= $(BIN)/spinney warm-up --json > $(WARMED)/report.json
+	NUMBA_CACHE_DIR=$(WARMED)/cache PYTHONDONTWRITEBYTECODE= $(BIN)/spinney warm-up --json > $(WARMED)/report
 	cp -r $(WARMED)/cache $(WARMED)/used
+	mv $(WARMED)/report $(WARMED)/report.json
 
 TESTS ?=
 test-all:        ## all tests under every Python from 3.11 up on this machine (TESTS="tests/golden ..." for some of them)

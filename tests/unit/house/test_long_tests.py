@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.long import KEPT, spread
+from support.long import BESIDE, KEPT, spread
 
 TESTS = Path(__file__).parents[2]
 
@@ -25,6 +25,16 @@ def test_every_file_is_looked_at_in_the_short_suite() -> None:
     """Of each file at least one test has cases that `make test` runs."""
     for file, listed in KEPT.items():
         assert any(listed.get(name, 1) for name in names_in(file)), f"nothing of {file} runs in `make test`"
+
+
+def test_no_broken_mechanism_is_left_to_the_long_suite() -> None:
+    """What catches a broken mechanism runs for every change."""
+    zoos = [path for path in TESTS.rglob("test_*.py") if "sabotage" in path.read_text(encoding="utf-8")]
+    listed = {name for path in zoos for name in KEPT.get(path.relative_to(TESTS).as_posix(), ())}
+    assert not {name for name in listed if "sabotage" in name}
+    caught = {path.relative_to(TESTS).as_posix() for path in zoos if "def test_sabotage_is_caught(" in path.read_text()}
+    assert {"exact/test_zoo.py", "exact/test_forest_laws.py", "unit/auditing/test_games.py"} <= caught
+    assert not {file for file in caught if file.startswith(BESIDE)}
 
 
 def test_cases_are_spread_over_every_parameter() -> None:
