@@ -17,7 +17,7 @@ from spinney.release.release import Release
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.bins import BinnedRelease
 from support.handmade_leaves import card_by_hand, plan_by_hand
-from support.long import BESIDE, KEPT, ONE_OF, cases, spread
+from support.long import KEPT, ONE_OF, cases, is_beside, spread
 
 settings.register_profile("spinney", deadline=None, derandomize=True, max_examples=cases(40, 200))
 settings.load_profile("spinney")
@@ -29,14 +29,14 @@ _SHORT_SPARK_TESTS = "test_spark.py"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark are long, but those of one file; so are what is `BESIDE`, and the cases that `KEPT` leaves out."""
+    """Tests on Spark are long, but those of one file; so are most tests that are beside, and what `KEPT` leaves out."""
     listed: dict[tuple[str, str], list[pytest.Item]] = {}
     beside: dict[str, list[pytest.Item]] = {}
     for item in items:
         file, name = item.path.relative_to(_TESTS).as_posix(), item.name.partition("[")[0]
         if name in KEPT.get(file, ()):
             listed.setdefault((file, name), []).append(item)
-        elif file.startswith(BESIDE):
+        elif is_beside(file, name):
             beside.setdefault(file, []).append(item)
     for found in beside.values():
         kept = spread([item.name for item in found], -(-len(found) // ONE_OF))

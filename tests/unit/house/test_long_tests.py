@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.long import BESIDE, KEPT, spread
+from support.long import KEPT, is_beside, spread
 
 TESTS = Path(__file__).parents[2]
 
@@ -34,7 +34,8 @@ def test_no_broken_mechanism_is_left_to_the_long_suite() -> None:
     assert not {name for name in listed if "sabotage" in name}
     caught = {path.relative_to(TESTS).as_posix() for path in zoos if "def test_sabotage_is_caught(" in path.read_text()}
     assert {"exact/test_zoo.py", "exact/test_forest_laws.py", "unit/auditing/test_games.py"} <= caught
-    assert not {file for file in caught if file.startswith(BESIDE)}
+    assert not {file for file in caught if is_beside(file, "test_sabotage_is_caught")}
+    assert is_beside("unit/paper/test_merf.py", "test_draws")
 
 
 def test_cases_are_spread_over_every_parameter() -> None:
