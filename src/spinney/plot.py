@@ -39,6 +39,9 @@ from spinney.report.columns import (
 )
 from spinney.report.draw import (
     HEAT,
+    INK,
+    LINE,
+    QUIET,
     SLANTED,
     bar_labels,
     cut_label,
@@ -47,10 +50,10 @@ from spinney.report.draw import (
     draw_map,
     draw_pairs,
     map_tallness,
+    new_figure,
     write_ticks,
 )
 from spinney.report.parts import model_part
-from spinney.report.svg import INK, LINE, QUIET, new_figure
 from spinney.text import as_given, did_you_mean, many, printable
 
 if TYPE_CHECKING:

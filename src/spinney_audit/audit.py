@@ -36,7 +36,7 @@ from spinney.machine import THREADS, available_processors, load_optional
 from spinney.progress import Bar, progress_bar
 from spinney.release.file import load
 from spinney.release.release import Release
-from spinney.report.svg import new_figure, to_svg
+from spinney.report.draw import new_figure, to_svg
 from spinney.text import aligned, as_given
 from spinney_audit.battery import FAMILIES, Spec, checked_families, of_release, standard
 from spinney_audit.game import POWER, TELLING, Finding, Tally, Verdict, run

@@ -391,17 +391,17 @@ async def events(call: Call) -> Response:
 @budget_pages.get("/drafts/{key}/confirm")
 def confirm(call: Call) -> Response:
     """What would be charged, to whom, and what would remain; nothing is spent by looking at it."""
+    charge = _charge(call)
+    if isinstance(charge, Response):
+        return charge
+    return call.page("confirm.html", title=f"Confirm {charge['draft']['name']}", **charge)
+
+
+def _charge(call: Call) -> dict[str, Any] | Response:
+    """Everything that a confirmation names; the page to go to where something is not right, or a job was started."""
     draft = call.workspace.draft(call.path["key"])
     if draft.get("job"):
         return call.redirect(f"/jobs/{draft['key']}")
-    charge = _charge(call, draft)
-    if isinstance(charge, Response):
-        return charge
-    return call.page("confirm.html", title=f"Confirm {draft['name']}", draft=draft, **charge)
-
-
-def _charge(call: Call, draft: dict[str, Any]) -> dict[str, Any] | Response:
-    """Everything that a confirmation names; the page to go back to where something is not right."""
     ready = _ready(call, draft)
     if ready is None:
         return call.redirect(f"/drafts/{draft['key']}/schema")
@@ -417,6 +417,7 @@ def _charge(call: Call, draft: dict[str, Any]) -> dict[str, Any] | Response:
         return _shown(call, draft, said=said, status=400)
     assert said.epsilon is not None
     return {
+        "draft": draft,
         "said": said,
         "plan": planned,
         "epsilon": decimal(said.epsilon),
@@ -449,13 +450,11 @@ def _account(said: Budget, delta: Fraction) -> dict[str, Any] | None:
 @budget_pages.post("/drafts/{key}/spend")
 def spend(call: Call) -> Response:
     """Spend a draft, once: however often the form is sent, there is one job."""
-    draft = call.workspace.draft(call.path["key"])
-    if draft.get("job"):
-        return call.redirect(f"/jobs/{draft['key']}")
-    charge = _charge(call, draft)
+    charge = _charge(call)
     if isinstance(charge, Response):
         return charge
     said: Budget = charge["said"]
+    draft: dict[str, Any] = charge["draft"]
     job = {
         "state": "queued",
         "name": charge["release"],

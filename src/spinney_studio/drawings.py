@@ -24,22 +24,28 @@ from starlette.responses import Response
 from spinney.errors import ParameterError, SpinneyError
 from spinney.privacy.ledger import Ledger
 from spinney.report.draw import (
+    INK,
+    LINE,
     LINE_HEIGHT,
     MOST_BARS,
+    PAPER,
+    QUIET,
     SLANTED,
+    STRONG,
     WIDTH,
     belief_drawing,
     budget_drawing,
+    canvas,
     column_drawing,
     draw_answers,
     graph_drawing,
     map_drawing,
     pairs_drawing,
+    to_svg,
     write,
     write_beside,
     write_ticks,
 )
-from spinney.report.svg import INK, LINE, PAPER, QUIET, STRONG, canvas, to_svg
 from spinney.text import cut, printable
 from spinney_studio.background import OpenedRelease, StillWorking, contents, maps
 from spinney_studio.pages import Call, Page

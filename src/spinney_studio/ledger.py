@@ -27,8 +27,7 @@ from spinney.privacy.accounts.verifying import composed_together, verify_ledger
 from spinney.privacy.budget import parse_delta, parse_epsilon
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import decimal, event_lines
-from spinney.report.draw import draw_shares
-from spinney.report.svg import BAR, STRONG, WARM, canvas, to_svg
+from spinney.report.draw import BAR, STRONG, WARM, canvas, draw_shares, to_svg
 from spinney.text import cut
 from spinney_studio.drawings import picture, standalone, whole
 from spinney_studio.pages import Call, Pages

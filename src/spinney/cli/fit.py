@@ -325,7 +325,7 @@ def fit_file(
     `table` is a path, or a function that gives what the library takes. What comes through a pipe is held in memory.
     """
     from spinney.cli.tables import given_table
-    from spinney.synthesizers.paying import save_charged
+    from spinney.synthesizers.paying import kept
 
     if ledger:
         _require(ledger, synthesizer)
@@ -335,7 +335,8 @@ def fit_file(
     model: Any = synthesizer  # which takes tables where tables were given
     with _room_for(out):
         model.fit(frame, schema, ledger=ledger, engine=engine)
-    save_charged(synthesizer, out, force=force, ledger=ledger or None)
+    with kept(synthesizer, out, ledger or None):
+        synthesizer.save(out, overwrite=force)
     return synthesizer.card_
 
 

@@ -153,30 +153,6 @@ class Utility(Documented):
 # ---------------------------------------------------------------------------------------------------- entries of a card
 
 
-def utility_entry(
-    noisy: Sequence[int],
-    *,
-    n_columns: int,
-    n_pairs: int,
-    cells: Sequence[int],
-    n_rows: int,
-    drawn_rows: int,
-    seed: int,
-    sampling: Sequence[float],
-) -> dict[str, Any]:
-    """What the plan on a card says of the figures; the law of their noise follows from the events."""
-    return {
-        "noisy": [int(number) for number in noisy],
-        "columns": n_columns,
-        "pairs": n_pairs,
-        "cells": [int(number) for number in cells],
-        "of_rows": n_rows,
-        "drawn_rows": drawn_rows,
-        "seed": seed,
-        "sampling": [round(float(share), 6) for share in sampling],
-    }
-
-
 def utility_of(design: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> Utility | None:
     """The figures of a card; None where it has none. ValueError where the entry is not what a fit writes."""
     entry = design.get(UTILITY)
@@ -230,7 +206,7 @@ def _noise(charge: LeafMoments | GaussianVector, n_figures: int, unit: Unit) -> 
 
 
 def _check_entry(entry: Any) -> None:
-    """Raise a ValueError unless an entry has the numbers that `utility_entry` writes."""
+    """Raise a ValueError unless an entry has the numbers that a fit writes (`with_utility`)."""
     if not isinstance(entry, Mapping) or set(entry) != set(_ENTRIES):
         raise ValueError("the figures of utility have other entries than a fit writes")
     noisy, n_columns, n_pairs = entry["noisy"], entry["columns"], entry["pairs"]

@@ -210,6 +210,19 @@ _MEANINGS: Mapping[str, str] = {
 # How to check a release: what was verified here and now, digests, versions, and the commands that repeat it.
 
 
+_COMMANDS = {
+    "spinney verify RELEASE": "computes the guarantee again from the charges in the file",
+    "spinney verify RELEASE --schema schema.toml --ledger people.ledger --key office.pub.pem": "also checks it against "
+    "the schema that was stated beforehand, the ledger and the signature",
+    "spinney audit RELEASE": "plays games against the code that made it, and sets what they find beside what is "
+    "claimed",
+    "spinney card RELEASE": "prints the card that this report is made from",
+    "spinney report RELEASE --out report.html": "makes a page of the same release, digest included; add --ledger and "
+    "what was stated",
+    "spinney sample RELEASE --out rows.csv": "draws rows, at no cost, as often as you like",
+}
+
+
 def evidence_part(release: Release) -> dict[str, Any]:
     """Digests, versions and checks as plain data."""
     try:
@@ -225,26 +238,7 @@ def evidence_part(release: Release) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "checks": checks,
         "problem": problem,
-        "commands": [
-            {"command": "spinney verify RELEASE", "does": "computes the guarantee again from the charges in the file"},
-            {
-                "command": "spinney verify RELEASE --schema schema.toml --ledger people.ledger --key office.pub.pem",
-                "does": "also checks it against the schema that was stated beforehand, the ledger and the signature",
-            },
-            {
-                "command": "spinney audit RELEASE",
-                "does": "plays games against the code that made it, and sets what they find beside what is claimed",
-            },
-            {"command": "spinney card RELEASE", "does": "prints the card that this report is made from"},
-            {
-                "command": "spinney report RELEASE --out report.html",
-                "does": "makes a page of the same release, digest included; add --ledger and what was stated",
-            },
-            {
-                "command": "spinney sample RELEASE --out rows.csv",
-                "does": "draws rows, at no cost, as often as you like",
-            },
-        ],
+        "commands": [{"command": command, "does": does} for command, does in _COMMANDS.items()],
     }
 
 

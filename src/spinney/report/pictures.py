@@ -34,7 +34,9 @@ from spinney.release.card import structure_in_words
 from spinney.release.release import Release
 from spinney.report.columns import described_bars, map_aspect, released_boxes, released_rectangles, spread
 from spinney.report.draw import (
+    INK,
     LINES,
+    STRONG,
     bar_labels,
     draw_answers,
     draw_column,
@@ -42,11 +44,11 @@ from spinney.report.draw import (
     draw_pairs,
     line_width,
     lines_of,
+    new_figure,
     target_of,
     write_ticks,
 )
 from spinney.report.parts import graph_part
-from spinney.report.svg import INK, STRONG, new_figure
 from spinney.text import cut, printable
 from spinney.tree.release.bins import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease

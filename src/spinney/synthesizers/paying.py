@@ -290,12 +290,6 @@ def _reserve(descriptor: int) -> None:
     os.write(descriptor, bytes(_ROOM))
 
 
-def save_charged(synthesizer: AnySynthesizer, out: str | Path, *, force: bool, ledger: Ledger | None) -> None:
-    """Save a release that was paid for, here or else where it fits; a FileError says where it is, and what it cost."""
-    with kept(synthesizer, out, ledger):
-        synthesizer.save(out, overwrite=force)
-
-
 @contextmanager
 def kept(synthesizer: AnySynthesizer, out: str | Path, ledger: Ledger | None) -> Iterator[None]:
     """What is done with a fitted release before it lies in its file: whatever fails, the release is not lost by it."""

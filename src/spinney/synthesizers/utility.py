@@ -20,7 +20,7 @@ from spinney.counting.joint import Clique
 from spinney.counting.states import AnyCut, Cut, ExpectedTables, RegionCut, true_figures
 from spinney.grid.lattice import halving_axis
 from spinney.release.release import Release
-from spinney.release.utility import MOST_DRAWN, MOST_PAIRS, UTILITY, utility_entry
+from spinney.release.utility import MOST_DRAWN, MOST_PAIRS, UTILITY
 from spinney.schema.schema import Schema
 from spinney.tables.open import open_source
 from spinney.tables.source import Source
@@ -59,17 +59,20 @@ def with_utility(release: R, table: Source, cuts: Sequence[AnyCut], noisy_figure
     with table.state_tables(cuts) as rows:
         rows.prepare([clique for some in expected for clique in some.cliques])
         noisy = noisy_figures(true_figures(rows, expected))  # [step 3], [step 4]
-    entry = utility_entry(
-        noisy.tolist(),
-        n_columns=len(cuts),
-        n_pairs=len(sets[1]) if len(sets) > 1 else 0,
-        cells=[some.most_cells for some in expected],
-        n_rows=n_rows,
-        drawn_rows=drawn,
-        seed=SEED,
-        sampling=sampling,
-    )
-    return _with_entry(release, entry)
+    entry: dict[str, object] = {  # the law of their noise follows from the events
+        "noisy": noisy.tolist(),
+        "columns": len(cuts),
+        "pairs": len(sets[1]) if len(sets) > 1 else 0,
+        "cells": [int(some.most_cells) for some in expected],
+        "of_rows": n_rows,
+        "drawn_rows": drawn,
+        "seed": SEED,
+        "sampling": [round(float(share), 6) for share in sampling],
+    }
+    changed = copy(release)
+    changed._card = replace(release._card, design={**release._card.design, UTILITY: entry})
+    changed.__dict__.pop("card", None)  # which remembers the card without them
+    return changed
 
 
 def n_drawn_rows(release: Release) -> int:
@@ -123,11 +126,3 @@ def _coarse(cut: AnyCut) -> AnyCut:
         return cut
     states = cut.states * MOST_STATES // cut.n_states
     return RegionCut(cut.lattice, cut.first, states) if isinstance(cut, RegionCut) else Cut(cut.axis, cut.first, states)
-
-
-def _with_entry(release: R, entry: dict[str, object]) -> R:
-    """The release with figures in the plan on its card."""
-    changed = copy(release)
-    changed._card = replace(release._card, design={**release._card.design, UTILITY: entry})
-    changed.__dict__.pop("card", None)  # which remembers the card without them
-    return changed

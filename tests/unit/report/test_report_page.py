@@ -22,8 +22,8 @@ from spinney.errors import FileError, MissingExtraError, ParameterError
 from spinney.metrics import beside, sense
 from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from spinney.release.points import Generator, GeneratorRelease
+from spinney.report.draw import canvas, to_svg
 from spinney.report.page import HOLDER_ONLY, report_contents, report_html, report_json
-from spinney.report.svg import canvas, to_svg
 from support.reports import KINDS, Page, contents_of, golden, page_of
 from support.small_forests import SCHEMA, chain, fitted
 from support.small_forests import table as small_table
