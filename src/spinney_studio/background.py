@@ -176,10 +176,9 @@ def _work(line: Connection) -> None:
 def _plain(err: SpinneyError) -> SpinneyError:
     """An error that can be sent: of one whose class takes more than its text, the text."""
     try:
-        copy = type(err)(str(err))
+        return type(err)(str(err))
     except TypeError:
         return SpinneyError(str(err))
-    return copy
 
 
 # --------------------------------------------------------------------------------------------------------------- loaded
@@ -271,7 +270,8 @@ class Shelf:
             return self._opened(found.path, key, found.origin)
         path = self._paths.get(key)
         if path is None or not path.is_file() or self._digest(path) != key:
-            path = next((place for place in self._every() if self._known_digest(place) == key), None)
+            every = [one.path for one in self._workspace.releases()] + self._workspace.root.find(RELEASE_ENDING)
+            path = next((place for place in every if self._known_digest(place) == key), None)
         if path is None:
             raise MissingPageError(
                 "No release in the opened folder has this digest any more. Open it again by its path."
@@ -351,6 +351,3 @@ class Shelf:
             return self._digest(path)
         except (FileError, OSError):
             return None
-
-    def _every(self) -> list[Path]:
-        return [one.path for one in self._workspace.releases()] + self._workspace.root.find(RELEASE_ENDING)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from hashlib import sha256
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -51,10 +51,6 @@ from spinney_studio.background import OpenedRelease, StillWorking, contents, map
 from spinney_studio.pages import Call, Page
 from spinney_studio.views import LedgerAt, answered, columns_under, overview, pair_table
 from spinney_studio.workspace import MissingPageError
-
-if TYPE_CHECKING:
-    pass
-
 
 # --------------------------------------------------------------------------------------------------------- draw answers
 # Drawings of answers and of a pair's table, in the style of the report: numbers beside marks, and a scale below.

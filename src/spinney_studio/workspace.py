@@ -186,16 +186,13 @@ class Root:
         parts = Path(path).parts
         if ".." in parts:
             raise PageError(f"{path!r} goes up with '..'; name a file, a folder or a pattern below the opened folder.")
-        n_fixed = len(parts) if (self.folder / path).exists() else _first_pattern(parts)
+        n_fixed = len(parts)  # up to the first part with a sign of a pattern
+        if not (self.folder / path).exists():
+            n_fixed = next((n for n, part in enumerate(parts) if set(part) & set(_PATTERN)), len(parts))
         full = str(Path(self.inside(os.path.join("", *parts[:n_fixed])), *parts[n_fixed:]))
         for file in list_files(full):
             self.inside(file)
         return full
-
-
-def _first_pattern(parts: tuple[str, ...]) -> int:
-    """Which part of a path is the first with a sign of a pattern; behind its end where there is none."""
-    return next((n for n, part in enumerate(parts) if set(part) & set(_PATTERN)), len(parts))
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -96,14 +96,12 @@ def check(
     if engine == "spark":
         start_spark()
     private = given_tables(table, schema_path, tables_path, parameters)
-    stated = tables_of(workload) or None
-    named = list(analysis) or None
     found = check_table(
         private.frames(),
         private.stated() if schema_path is None else schema_path,
         target=target,
-        workload=stated,
-        analyses=named,
+        workload=tables_of(workload) or None,
+        analyses=list(analysis) or None,
         method=method,
         engine=engine,
     )

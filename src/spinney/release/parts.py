@@ -147,7 +147,8 @@ def _write(
         bar.update(n_done)
         under_way = None
         for number in missing:
-            table = _noted(_as_arrow(draw(number)), _notes_of_part(notes, number))
+            table, noted = _as_arrow(draw(number)), json.dumps(_notes_of_part(notes, number)).encode()
+            table = table.replace_schema_metadata({**(table.schema.metadata or {}), _NOTES: noted})
             if under_way is not None:
                 under_way[0].result()
                 bar.update(under_way[1])
@@ -227,10 +228,6 @@ def _as_arrow(frame: Any) -> pa.Table:
     if hasattr(frame, "columns"):
         return pa.Table.from_pandas(frame, preserve_index=False)
     raise ParameterError("like is an array, which has no names of columns; leave it out, or pass a table")
-
-
-def _noted(table: pa.Table, notes: Mapping[str, Any]) -> pa.Table:
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), _NOTES: json.dumps(notes).encode()})
 
 
 def _whole_notes(identity: Mapping[str, Any]) -> dict[str, Any]:

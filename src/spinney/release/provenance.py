@@ -104,11 +104,6 @@ class FoundCharge:
     said: str = ""  # then: who charged what, and when
     population: str | None = None  # that paid, in a database
 
-    @property
-    def first(self) -> int:
-        """The number of the first entry."""
-        return self.entries[0]
-
 
 def find_charge(ledger: Ledger, release: Release) -> FoundCharge | None:
     """The charges of a release in a ledger, in any of its populations; None where none of its unit holds them.

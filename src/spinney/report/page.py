@@ -212,7 +212,9 @@ def report_contents(
         "pairs": pairs_part(release, bars, drawn.get(persons_table(release) or "")),
         "maps": maps_part(release),
         "remarks": list(card.remarks),
-        "utility": _utility(release),
+        "utility": None  # figures that were measured and paid for, and may be published
+        if (measured := release.utility) is None
+        else measured.to_dict() | {"compared": measured.compared, "remarks": list(measured.remarks)},
         "schema": schema_part(release),
         "evidence": evidence,
     }
@@ -232,14 +234,6 @@ def _stated(**texts: Any) -> dict[str, str | None]:
             )
         found[name] = text or None
     return found
-
-
-def _utility(release: Release) -> dict[str, Any] | None:
-    """Figures that may be published of how far the release is from the table, where they were measured and paid for."""
-    measured = release.utility
-    if measured is None:
-        return None
-    return measured.to_dict() | {"compared": measured.compared, "remarks": list(measured.remarks)}
 
 
 # ----------------------------------------------------------------------------------------------------------------- page

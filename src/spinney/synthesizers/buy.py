@@ -302,7 +302,12 @@ def buy_answer(
     if account is None:
         raise ParameterError("ledger is missing; an answer is bought out of the account of the same people")
     price, level = parse_epsilon(epsilon), check_level(level)
-    unit = _row_unit(release)
+    unit = Unit.parse(release.card.unit)
+    if unit.is_person:
+        raise ParameterError(
+            f"the release protects persons with all their rows (unit {unit.value!r}), and a bought answer counts "
+            "single rows; ask the release instead, which costs nothing: release.count(...), or `spinney ask`"
+        )
     asked = _checked_question(question, release.schema)
     truth = _checked_truth(of, asked, unit)
     columns = asked_columns(asked, release.schema)
@@ -339,16 +344,6 @@ def buy_answer(
 
 
 # ---------------------------------------------------------------------------------------------------- before the charge
-
-
-def _row_unit(release: Release) -> Unit:
-    unit = Unit.parse(release.card.unit)
-    if unit.is_person:
-        raise ParameterError(
-            f"the release protects persons with all their rows (unit {unit.value!r}), and a bought answer counts "
-            "single rows; ask the release instead, which costs nothing: release.count(...), or `spinney ask`"
-        )
-    return unit
 
 
 def _checked_question(question: Any, schema: Schema) -> ParsedQuestion:

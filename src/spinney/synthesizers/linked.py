@@ -208,12 +208,13 @@ class LinkedSynthesizer(FrontDoor):
     def _terms(self) -> tuple[Fraction, Unit, Fraction | None, int | None]:
         """The budget, the unit, a delta that was stated, and a guess of the number of persons."""
         self.quality = checked_quality(self.quality)
-        epsilon, unit = parse_epsilon(self.epsilon), self._unit()
+        epsilon = parse_epsilon(self.epsilon)
+        if not isinstance(self.unit, str) or self.unit not in _UNITS:
+            raise ParameterError(f"unit={as_given(self.unit)} is not {' or '.join(map(repr, _UNITS))}")
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         if stated_delta == 0:
             raise ParameterError("delta=0: persons with many rows need a delta above 0, such as 1e-6; leave it out")
-        assumed = checked_rows(self.assumed_persons)
-        return epsilon, unit, stated_delta, assumed
+        return epsilon, _UNITS[self.unit], stated_delta, checked_rows(self.assumed_persons)
 
     def _design(self, shape: PeopleShape, facts: PublicFacts) -> PeopleDesign:
         """The plan of public quantities."""
@@ -226,11 +227,6 @@ class LinkedSynthesizer(FrontDoor):
             target=self._checked_target(shape),
             quality=self.quality,
         )
-
-    def _unit(self) -> Unit:
-        if not isinstance(self.unit, str) or self.unit not in _UNITS:
-            raise ParameterError(f"unit={as_given(self.unit)} is not {' or '.join(map(repr, _UNITS))}")
-        return _UNITS[self.unit]
 
     def _checked_target(self, shape: PeopleShape) -> str | None:
         """The target as a column of the persons table."""

@@ -215,7 +215,7 @@ def _ledger(given: Any, release: Release) -> dict[str, Any]:
         others.append({"what": "that the ledger was charged for this very file", "why": why})
     described: dict[str, Any] = {
         "file": place,
-        "first_entry": found.first,
+        "first_entry": found.entries[0],
         "n_entries": found.n_events,
         "times_held": found.n_runs,
     }

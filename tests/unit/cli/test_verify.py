@@ -182,7 +182,7 @@ def test_a_ledger_between_whose_charges_others_came(made):
     for event in release.card.events:
         ledger.charge(other)
         ledger.charge(event)
-    assert find_charge(ledger, release).first == 2
+    assert find_charge(ledger, release).entries[0] == 2
     for _ in range(2):
         ledger.charge(*release.card.events)
     assert find_charge(ledger, release).n_runs >= 2
