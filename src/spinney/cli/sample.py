@@ -335,10 +335,14 @@ def sample(
             if value is not None:
                 raise click.UsageError(f"{name} is for releases of persons, and this one is of rows; {_INSTEAD[name]}")
         drawing = Drawing(rows, seed, placement, where, balance)
-        if is_folder(out, parts):
+        if is_folder_name(out):
             if draws is not None:
                 raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
             wrote = sample_folder(release, out, drawing, parts=parts, force=force)
+        elif parts is not None:
+            raise click.UsageError(
+                f"--parts writes Parquet files to a folder, and --out {out!r} names none; let its name end in a slash"
+            )
         elif draws is not None:
             wrote = sample_files(release, out, draws, drawing, force=force)
         else:
@@ -405,17 +409,6 @@ def sample_file(release: str, out: str, drawing: Drawing, *, force: bool = False
     table = loaded.sample(drawing.n_rows, seed=drawing.seed, **options)
     write_table(table, out, overwrite=force)
     return Wrote({"out": out, "rows": table.num_rows}, f"wrote {table.num_rows:,} synthetic rows to {out}")
-
-
-def is_folder(out: str, parts: int | None) -> bool:
-    """Whether rows go to a folder of files; a usage error where parts are asked for and they do not."""
-    if is_folder_name(out):
-        return True
-    if parts is not None:
-        raise click.UsageError(
-            f"--parts writes Parquet files to a folder, and --out {out!r} names none; let its name end in a slash"
-        )
-    return False
 
 
 def sample_folder(release: str, out: str, drawing: Drawing, *, parts: int | None = None, force: bool = False) -> Wrote:

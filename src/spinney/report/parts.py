@@ -263,6 +263,7 @@ def evidence_part(release: Release) -> dict[str, Any]:
 # Beliefs before the release at which the largest ones after it are told.
 BEFORE = (0.01, 0.1, 0.5, 0.9)
 _LARGEST_EXPONENT = 700.0
+_FEW_DIGITS = math.log(1e6)  # of epsilon: a ratio above a million is said as a power
 _DIGITS = 4  # of a share; the last is rounded up
 # Shares above this are certainty for all purposes.
 _CERTAIN = 0.9995
@@ -474,8 +475,9 @@ def _epsilon_in_words(epsilon: Fraction, delta: Fraction) -> str:
     )
 
 
-def _odds(epsilon: Fraction) -> str:
-    if float(epsilon) > 30:
+def _odds(epsilon: Fraction, largest: float = 30) -> str:
+    """What odds are multiplied by at most, rounded up; as a power of e beyond the largest epsilon."""
+    if float(epsilon) > largest:
         return f"e^{float(epsilon):g}"
     ratio = math.exp(float(epsilon))
     digits = 4 if ratio < 1.01 else 2 if ratio < 100 else 0
@@ -491,15 +493,15 @@ def percent(share: float) -> str:
 
 def _in_words(card: Card, found: dict[str, Any]) -> list[str]:
     """The guarantee in a few sentences."""
+    times = f"{_odds(card.epsilon, _FEW_DIGITS)} times"
     said = [
         f"Protected is {found['protected']}: everything in this release would have come out almost as likely from "
         f"{found['neighbour']}.",
         (
-            f"Almost means: no set of outcomes is more than {_times(card.epsilon)} as likely under one table as under "
+            f"Almost means: no set of outcomes is more than {times} as likely under one table as under "
             f"the other, plus delta, {decimal(card.delta)}."
             if card.delta
-            else f"Almost means: no outcome is more than {_times(card.epsilon)} as likely under one table as under the "
-            "other."
+            else f"Almost means: no outcome is more than {times} as likely under one table as under the other."
         ),
     ]
     groups = [group for group in found["groups"] if not group["is_empty"]]
@@ -517,14 +519,6 @@ def _in_words(card: Card, found: dict[str, Any]) -> list[str]:
         if lost:
             said.append(f"For groups of {' and '.join(lost)} it promises nothing.")
     return said
-
-
-def _times(epsilon: Fraction) -> str:
-    ratio = math.exp(min(float(epsilon), _LARGEST_EXPONENT))
-    if ratio > 1e6:
-        return f"e^{float(epsilon):g} times"
-    digits = 4 if ratio < 1.01 else 2 if ratio < 100 else 0
-    return f"{math.ceil(ratio * 10**digits - 1e-9) / 10**digits:,.{digits}f} times"
 
 
 def _delta_in_words(delta: Fraction, n_known: int | None, who: str, *, is_exact: bool) -> str:
