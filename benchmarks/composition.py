@@ -18,8 +18,8 @@ from spinney.privacy.composition import composed_delta, least_noise
 from spinney.privacy.entropy import SystemEntropy
 from spinney.privacy.mechanisms import GaussianTables, Part, Selections, TreeShapes
 from spinney.privacy.noise.choices import choose
-from spinney.privacy.noise.gaussian import least_variance, rho_from_delta
 from spinney.tree.bins import decay_for
+from spinney_paper.baselines.vector import least_variance, rho_from_delta
 
 UNIT, DELTA = Unit.REPLACE_ONE, Fraction(1, 10**5)
 EPSILONS = ("0.1", "1", "10")
