@@ -187,7 +187,7 @@ class RuleTables:
         found: list[tuple[Clique, NDArray[np.bool_]]] = []
         for name, most in most_values(self.schema.rules, self.schema).items():
             place = names.index(name)
-            if place not in self.partings:
+            if place not in self.partings or name in self.schema._lags:
                 continue
             parting = self.partings[place]
             possible = np.zeros(self._n_labels(place), dtype=np.bool_)

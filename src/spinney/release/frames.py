@@ -8,7 +8,7 @@ column types of a given table    the column types of a given table, checked befo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -224,21 +224,43 @@ def to_frame(
     )
 
 
-def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns, part: Part | None) -> dict[str, pa.Array]:
-    """The values of all columns, those that are computed after those that they follow from."""
-    rules = {rule.column: rule for rule in schema._derivations}
+def _arrays(
+    positions: NDArray[np.float64],
+    schema: Schema,
+    columns: Columns,
+    part: Part | None,
+    *,
+    only: Collection[str] | None = None,
+) -> dict[str, pa.Array]:
+    """The values of all columns, or of some, those that are computed after those that they follow from."""
+    needed = set(schema if only is None else only)
+    for rule in reversed(schema._derivations):
+        needed |= set(rule.sources) if rule.column in needed else set()
+    rules = {rule.column: rule for rule in schema._derivations if rule.column in needed}
     is_whole = len(positions) == len(schema)
     given = list(schema) if is_whole else list(schema._modelled)
     first, n_rows = (0, positions.shape[1]) if part is None else (part.first, part.n_rows)
     drawn = {
         name: columns[name]._part_to_arrow(positions[place], first=first, n_rows=n_rows)
         for place, name in enumerate(given)
-        if name not in rules or rules[name].modelled_of(schema) is not None
+        if name in needed and (name not in rules or rules[name].modelled_of(schema) is not None)
     }
     arrays = {name: array for name, array in drawn.items() if name not in rules}
     for name, rule in rules.items():
         arrays[name] = rule.compute(arrays, schema, drawn.get(name))
-    return {name: arrays[name] for name in schema}
+    return {name: arrays[name] for name in schema if name in needed}
+
+
+def numbers_of(
+    names: Sequence[str], positions: NDArray[np.float64], *, schema: Schema, drawn: Columns
+) -> dict[str, NDArray[np.float64]]:
+    """The physical numbers of some columns in rows that were drawn along all columns; NaN is null."""
+    arrays, found = _arrays(positions, schema, drawn, None, only=names), {}
+    for name in names:
+        physical = schema[name]._read(arrays[name])
+        values = np.asarray(physical.values, dtype=np.float64)
+        found[name] = values if physical.is_null is None else np.where(physical.is_null, np.nan, values)
+    return found
 
 
 def _computed_array(table: pa.Table, schema: Schema) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ from spinney.schema.plain import (
     parse_toml,
     read_schema_text,
 )
-from spinney.schema.rules import PositionRule
+from spinney.schema.rules import AtMost, PositionRule
 from spinney.schema.schema import Schema, SchemaLike, as_schema, columns_of, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
 
@@ -534,6 +534,12 @@ class PeopleShape:
                     raise SchemaError(
                         f"{at}column {column!r} has bounds={kind.bounds!r}, and bounds of persons' tables are not "
                         "estimated; state low and high"
+                    )
+            for rule in schema.rules:
+                if isinstance(rule, AtMost) and rule.difference is not None:
+                    raise SchemaError(
+                        f"{at}the difference of {rule.other!r} and {rule.column!r} is stated, and rows of persons keep "
+                        "such columns as they are; leave difference out"
                     )
             if not any(column.is_read for column in schema.values()):
                 raise SchemaError(f"{at}all columns are identifiers or ignored; there is nothing to learn")

@@ -33,7 +33,18 @@ from spinney.machine import lazily
 from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import all_of, check_plain, column_from_dict, entries_of, parse_toml, read_schema_text
-from spinney.schema.rules import Derivation, Rule, check_rules, derivations_in_order, rule_from_dict, widened
+from spinney.schema.rules import (
+    Derivation,
+    Elapsing,
+    Lag,
+    Rule,
+    check_rules,
+    derivations_in_order,
+    orders_of,
+    rule_from_dict,
+    widened,
+    with_differences,
+)
 from spinney.schema.rules.related import Related, coded_column
 from spinney.schema.rules.sums import Sum
 from spinney.text import brief, did_you_mean
@@ -265,7 +276,30 @@ class Schema(Documented, Mapping[str, Column]):
     @cached_property
     def _derivations(self) -> list[Derivation]:
         """The rules by which columns are computed from others, each after those that compute its sources."""
-        return derivations_in_order(self._rules)
+        return derivations_in_order(self._rules, self._columns)
+
+    @cached_property
+    def _lags(self) -> dict[str, Lag]:
+        """The columns that are another one and a difference, each after the one that it is computed from."""
+        return {rule.column: rule for rule in self._derivations if isinstance(rule, Lag)}
+
+    @cached_property
+    def _orders(self) -> list[Rule]:
+        """The rules without those that hold because one column is computed from the other."""
+        return orders_of(self._rules, self._columns)
+
+    def _with_differences(self, but: Iterable[str] = ()) -> Schema:
+        """The schema with a stated difference in every `AtMost` of which a forest models one.
+
+        Args:
+            but: columns that are to be modelled as they are.
+        """
+        rules = with_differences(
+            self._rules, self._columns, {*but, *(n for place in self._places for n in place.columns)}
+        )
+        if rules == self._rules:
+            return self
+        return Schema(self._columns, rules=rules, places=self._places, **self._person_options)
 
     @cached_property
     def _modelled(self) -> Schema:
@@ -310,6 +344,8 @@ class Schema(Documented, Mapping[str, Column]):
                 columns[rule.column] = residual_column(rule, self._columns)
             elif isinstance(rule, Related):
                 columns[rule.column] = coded_column(rule, self._columns)
+            elif isinstance(rule, Lag):
+                columns[rule.column] = Elapsing.at(rule, self._columns)
             else:
                 columns[rule.column] = Identifier()
         return Schema(columns)

@@ -384,6 +384,10 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     def _check(self, schema: Schema) -> None:
         """Raise on parameters out of range and on columns that this synthesizer cannot take."""
 
+    def _completed(self, schema: Schema) -> Schema:
+        """The schema with what the model takes from public bounds, where they are there; on the card it stands too."""
+        return schema
+
     def _settle(self) -> None:
         """Read parameters that somebody else may change: what is checked, released and on the card is then the same."""
 
@@ -452,7 +456,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         stated = rows_alone(schema, type(self).__name__)
         account = started(given, stated)
         table = open_source(frame, stated._as_read, engine=engine)
-        schema = stated._without_ignored()
+        schema = self._completed(stated._without_ignored())
         table = table.with_schema(schema._as_read)
         self._check(schema)
         self._open_others(stated)
@@ -504,7 +508,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
 
     def _rehearsal(self, stated: Schema, n_rows: int, class_size: float | None) -> Rehearsal:
         epsilon, unit, stated_delta, _ = self._terms()
-        schema = stated._without_ignored()
+        schema = self._completed(stated._without_ignored())
         self._check(schema)
         delta = default_delta(n_rows) if stated_delta is None else stated_delta
         shares, facts = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
@@ -548,7 +552,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         for_values = {"epsilon": shares.values, "delta": shares.values_delta}
         check_private_values(schema, n_rows or MOST_ROWS, unit=unit, **for_values)
         facts = PublicFacts(
-            with_widest_bounds(with_few_values(schema)),
+            self._completed(with_widest_bounds(with_few_values(schema))),
             shares.rest,
             shares.rest_delta,
             unit,
@@ -582,9 +586,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             lists = find_values(true_lists, schema, ledger=books, entropy=source, **for_values)
             self._late_remarks, schema = without_values(lists, schema), schema._with_values(lists)
             table = table.with_schema(schema._as_read)
-            facts, rehearsed = replace(facts, schema=with_widest_bounds(schema)), None
+            facts, rehearsed = replace(facts, schema=self._completed(with_widest_bounds(schema))), None
         if schema._awaits_bounds:
-            schema = schema._with_bounds(find_bounds(table, shares.bounds, books, source))
+            schema = self._completed(schema._with_bounds(find_bounds(table, shares.bounds, books, source)))
             table = table.with_schema(schema._as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         return table, facts, rehearsed

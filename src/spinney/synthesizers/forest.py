@@ -367,6 +367,12 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.quality = checked_quality(self.quality)
         self.workload = read_once(self.workload)
 
+    def _completed(self, schema: Schema) -> Schema:
+        """With differences of dates and times in place of larger ones, but for columns that are named here."""
+        tables = self.workload if self.workload is not None and _is_list(self.workload) else ()
+        named = [self.target, *(name for table in tables if _is_list(table) for name in table)]
+        return schema._with_differences([name for name in named if isinstance(name, str)])
+
     def _check_frame(self, frame: Any) -> None:
         check_is_another(self.prior, frame)
 

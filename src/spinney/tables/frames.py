@@ -189,10 +189,10 @@ class Table:
         column = self.schema[name]
         if not column._also_reads:
             return self.stored(name)
-        return column._combined(self.stored(name), {other: self.physical(other) for other in column._also_reads})
+        return column._combined(self.stored(name), {other: self.stored(other) for other in column._also_reads})
 
     def stored(self, name: str) -> Physical:
-        """The same of what the table holds under that name; of a residual, the total."""
+        """The same of what the table holds under that name; of a residual the total, of a difference the later date."""
         column = self.schema[name]
         at, kind = f"column {name!r}", column.type_name
         if not column.is_read:

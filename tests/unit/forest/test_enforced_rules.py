@@ -13,7 +13,7 @@ import spinney as sp
 from spinney.columns import Real, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.conditions import _deal_above, condition, feasible, possible_states, resample_above
+from spinney.forest.release.conditions import condition, deal_above, feasible, possible_states, resample_above
 from spinney.grid.axes import column_axis, partings
 from spinney.release.frames import to_frame
 from spinney.schema.rules import clauses_of
@@ -261,7 +261,7 @@ def test_all_ways_to_deal_are_equally_likely():
     for seed in range(400):
         places = np.array([5.0, 1.0, 0.0])
         rng = np.random.default_rng(seed)
-        assert _deal_above(places, np.array([-np.inf, 0.0, 1.0]), np.zeros(3, np.int32), rng) == 1
+        assert deal_above(places, np.array([-np.inf, 0.0, 1.0]), np.zeros(3, np.int32), rng) == 1
         found[tuple(places)] = found.get(tuple(places), 0) + 1
     assert set(found) == {(5, 0, 1), (0, 5, 1), (1, 0, 5), (0, 1, 5)}
     assert min(found.values()) > 70
@@ -270,7 +270,7 @@ def test_all_ways_to_deal_are_equally_likely():
 def test_rows_without_a_value_share_what_is_left():
     """Nothing is high enough for two rows; the third has all that it needs, and no value is lost."""
     places = np.array([1.0, 2.0, 3.0, np.nan])
-    _deal_above(places, np.array([9.0, 3.0, 7.0, -np.inf]), np.zeros(4, np.int32), np.random.default_rng(0))
+    deal_above(places, np.array([9.0, 3.0, 7.0, -np.inf]), np.zeros(4, np.int32), np.random.default_rng(0))
     assert places[1] == 3
     assert sorted(places[[0, 2]].tolist()) == [1, 2]
     assert np.isnan(places[3])

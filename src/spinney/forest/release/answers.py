@@ -21,6 +21,7 @@ import numpy as np
 
 from spinney.columns import Bounded, Date, Datetime, Listed
 from spinney.errors import ParameterError
+from spinney.forest.release import by_draws
 from spinney.forest.release.calibrate import (
     LOST,
     MOST_ADDED,
@@ -44,13 +45,14 @@ from spinney.forest.release.certify import (
     leaves_counted,
 )
 from spinney.forest.release.columns import ColumnModel, stands_alone
+from spinney.forest.release.conditions import follows_from_lag
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
 from spinney.forest.release.parts import Flags, Part, parts_of, valued
 from spinney.forest.release.related import without_codes
 from spinney.forest.release.related_answers import answer_in_parts, is_in_parts
 from spinney.forest.release.verdicts import Standing, Verdicts
-from spinney.release.answers.answer import Answer, Trust
+from spinney.release.answers.answer import Answer, Trust, Verdict
 from spinney.release.answers.ask import CERTIFIED, EXACT, NOTHING_CERTAIN, ONE_VALUE, Answering
 from spinney.release.answers.certify import Between
 from spinney.release.answers.question import Question
@@ -111,6 +113,8 @@ class ForestAnswers(Answering[_Asked]):
         self._counted: dict[tuple[int, ...], Counted | None] = {}
 
     def _strongest(self, question: Question, level: float) -> Answer:
+        if self._is_of_lags(question):
+            return self._of_rows(question, level)
         related = self._release.schema._related
         found = answer_in_parts(question, level, self._release.schema, super()._strongest) if related else None
         return super()._strongest(question, level) if found is None else found
@@ -150,7 +154,30 @@ class ForestAnswers(Answering[_Asked]):
 
     def trust(self, columns: Sequence[str]) -> Trust:
         """Verdicts on columns that the schema has."""
-        return self.verdicts.trust(columns, [self._number(name) for name in columns])
+        found = self.verdicts.trust(columns, [self._number(name) for name in columns])
+        computed = {name for name in columns if follows_from_lag(name, self._release.schema)}
+
+        def of_rows(verdict: Verdict) -> Verdict:
+            if computed.isdisjoint(verdict.columns) or verdict.statement == "not supported":
+                return verdict
+            return Verdict(verdict.columns, "indicative", by_draws.WHY, by_draws.INSTEAD)
+
+        return replace(found, verdicts=tuple(map(of_rows, found.verdicts)), together=of_rows(found.together))
+
+    @cached_property
+    def _drawn_answers(self) -> by_draws.DrawnAnswers:
+        return by_draws.DrawnAnswers(self._release, n_redrawn=0 if self._refusal else N_REDRAWN)
+
+    def _of_rows(self, question: Question, level: float) -> Answer:
+        """The answer of drawn rows, where a column is another one and a difference."""
+        if question.statement == "certified":
+            raise ParameterError(f"{question.asked}: nothing can be certified, because {by_draws.WHY}")
+        n_rows = self._release.card.n_rows
+        total = float(self._release.noisy_total if n_rows is None else n_rows)
+        return self._drawn_answers.answer(question, level, refusal=self._refusal, total=total)
+
+    def _is_of_lags(self, question: Question) -> bool:
+        return any(follows_from_lag(name, self._release.schema) for name in question.columns)
 
     def _number(self, name: str) -> int:
         return variable_of(self._release, name)
@@ -161,6 +188,8 @@ class ForestAnswers(Answering[_Asked]):
         if is_in_parts([question.where for question in questions], self._release.schema):
             return None
         for question in questions:
+            if self._is_of_lags(question):
+                return None
             is_count = question.kind == "count" or (question.kind == "proportion" and not question.given)
             if not is_count or question.of != "table" or question.statement == "calibrated":
                 return None

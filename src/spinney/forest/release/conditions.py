@@ -32,7 +32,18 @@ from spinney.forest.release.columns import ColumnModel, Floats, joined
 from spinney.forest.release.related import Asked, each_of, related_among, rests, with_codes, without_codes
 from spinney.grid.axes import Parting, column_axis, fence, partings_of
 from spinney.release.answers.question import allowed, never, plain
-from spinney.schema.rules import AtMost, Rule, clauses_of, followed, in_order, least_values, most_values
+from spinney.schema.rules import (
+    AtMost,
+    Lag,
+    Rule,
+    clauses_of,
+    followed,
+    in_order,
+    lags_of,
+    least_values,
+    most_values,
+    orders_of,
+)
 from spinney.schema.rules.base import Number, ValueSet, universe
 from spinney.schema.schema import Schema
 
@@ -60,6 +71,18 @@ def of_modelled(name: str, values: ValueSet, schema: Schema, *, argument: str) -
         return followed(name, values, {rule.column: rule for rule in schema._derivations}, schema)
     except SchemaError as err:
         raise_alone(ParameterError(f"{argument}: {err}"))
+
+
+def follows_from_lag(name: str, schema: Schema) -> bool:
+    """Whether a column is another one and a difference, or is computed from such a column."""
+    by_column = {rule.column: rule for rule in schema._derivations}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one in schema._lags:
+            return True
+        waiting += by_column[one].sources if one in by_column else ()
+    return False
 
 
 def part_starts(schema: Schema) -> dict[str, Sequence[Number]]:
@@ -99,10 +122,7 @@ def grouped(
         columns: what is left of their leaves.
     """
     column = schema[name] if name not in drawn or name not in columns else drawn[name]
-    if not isinstance(column, Listed):
-        raise ParameterError(f"balance: column {name!r} is of type {column.type_name}; balance categories or booleans")
-    wanted = _wanted_shares(name, column, shares)
-    law = np.array([wanted[value] for value in column.listed])
+    law = wanted_shares(name, column, shares)
     if name in columns:
         model = columns[name].by_value()
         return Groups(name, model, np.where(model.is_null, -1, model.low.astype(np.int64)), law)
@@ -149,8 +169,10 @@ def balanced(name: str, groups: Groups, state_law: Floats) -> tuple[ColumnModel,
     return model.weighing(weights), evidence
 
 
-def _wanted_shares(name: str, column: Listed, shares: Any) -> dict[Any, float]:
+def wanted_shares(name: str, column: Column, shares: Any) -> Floats:
     """Shares of all values, adding up to 1: from one number for the second of two, or from a mapping of all."""
+    if not isinstance(column, Listed):
+        raise ParameterError(f"balance: column {name!r} is of type {column.type_name}; balance categories or booleans")
     values = column.listed
     if isinstance(shares, (AnyReal, Decimal)) and not isinstance(shares, bool):
         if len(values) != 2:
@@ -169,7 +191,7 @@ def _wanted_shares(name: str, column: Listed, shares: Any) -> dict[Any, float]:
     total = sum(by_value.values())
     if abs(total - 1) > 1e-6:
         raise ParameterError(f"balance: the shares of column {name!r} add up to {total:g}, not to 1")
-    return {value: by_value.get(value, 0.0) / total for value in values}
+    return np.array([by_value.get(value, 0.0) / total for value in values])
 
 
 def _share(name: str, share: Any) -> float:
@@ -387,9 +409,13 @@ def possible_states(
     """Which combinations of states can obey all rules, by sets of columns: their places in `models`, ascending."""
     places = {name: place for place, name in enumerate(models)}
     rests = {rule.column: without_codes(models[rule.column], rule, schema) for rule in related_among(rules, models)}
-    masks = [
-        (rule.columns, _not_above(rule, schema, {**models, **rests})) for rule in rules if isinstance(rule, AtMost)
-    ]
+    orders = [rule for rule in orders_of(rules, schema) if isinstance(rule, AtMost)]
+    masks = [(rule.columns, _not_above(rule, schema, {**models, **rests})) for rule in orders]
+    lags = lags_of(rules, schema)
+    computed = {lag.column for lag in lags}
+    for lag in lags:
+        in_reach = _in_reach(lag, schema, models, is_computed=lag.source in computed)
+        masks.append(((lag.source, lag.column), in_reach))
     masks += [
         (tuple(clause), any_of(states_in(clause[name], models[name], partings[name]) for name in clause))
         for clause in clauses_of(rules, schema)
@@ -432,6 +458,29 @@ def _not_above(rule: AtMost, schema: Mapping[str, Column], models: Mapping[str, 
     return (smallest[:, None] <= largest[None, :]) | np.isinf(smallest)[:, None] | np.isinf(largest)[None, :]
 
 
+def _in_reach(
+    lag: Lag, schema: Mapping[str, Column], models: Mapping[str, ColumnModel], *, is_computed: bool
+) -> NDArray[np.bool_]:
+    """The pairs of states of which one holds a value, and one a difference, that lead to a value of the column.
+
+    Of a source that is computed itself, states say only whether it is null.
+    """
+    source, column = schema[lag.source], schema[lag.column]
+    assert isinstance(source, Bounded)
+    assert isinstance(column, Bounded)
+    origin = whole_range(source)[0]
+    first, last = (int(end) - origin for end in column._first_and_last())
+    smallest, largest = _state_range(models[lag.source], source, origin)
+    least, most = _state_range(models[lag.column], lag.difference, 0)
+    is_alone, is_missing = np.isinf(smallest), np.isinf(least)
+    can_be = np.broadcast_to(least <= lag.most, (len(smallest), len(least)))
+    if not is_computed:
+        can_be = can_be & (smallest[:, None] + least[None, :] <= last)
+        can_be &= largest[:, None] + np.minimum(most, lag.most)[None, :] >= first
+    without = np.zeros(len(least), dtype=np.bool_) if lag.alone is None else most >= lag.alone
+    return np.where(is_alone[:, None], without[None, :], can_be) | is_missing[None, :]
+
+
 def feasible(
     rules: Sequence[Rule],
     schema: Mapping[str, Column],
@@ -465,11 +514,14 @@ def feasible(
         cuts |= {
             name: Restriction(schema[name], *models[name].restrict_to_null()) for name in names if name not in held
         }
-    for name, (column, model, left) in cuts.items():
-        null_model, null_left = models[name].restrict_to_null()
-        weights = np.where(model.is_null, null_model.weights, model.weights)
-        cuts[name] = Restriction(column, replace(model, weights=weights), np.maximum(left, null_left))
-    return cuts
+    return {name: keeping_nulls(cut, models[name]) for name, cut in cuts.items()}
+
+
+def keeping_nulls(cut: Restriction, model: ColumnModel) -> Restriction:
+    """What is left of a column, and its nulls."""
+    null_model, null_left = model.restrict_to_null()
+    weights = np.where(cut.model.is_null, null_model.weights, cut.model.weights)
+    return Restriction(cut.column, replace(cut.model, weights=weights), np.maximum(cut.left, null_left))
 
 
 def feasible_of(
@@ -485,7 +537,7 @@ def feasible_of(
     told = {name: rest for name, rest in without.items() if rest is not None}
     near = dict(drawn) | {name: rest.column for name, rest in told.items()}
     left = dict(models) | {name: rest.model for name, rest in told.items()}
-    cuts = feasible(schema.rules, near, left, asked=asked, nulls={*nulls, *(without.keys() - told.keys())})
+    cuts = feasible(schema._orders, near, left, asked=asked, nulls={*nulls, *(without.keys() - told.keys())})
     return {name: with_codes(told[name], cut) if name in told else cut for name, cut in cuts.items()}
 
 
@@ -554,12 +606,12 @@ def resample_above(
     for _ in range(_DEALS):
         n_broken = 0
         for name in names:  # from the smallest up: every column above those that are never larger
-            n_broken += _deal_above(places[name], least_of(name), states[name], rng)
+            n_broken += deal_above(places[name], least_of(name), states[name], rng)
         if not n_broken:
             break
         for name in reversed(names):  # and down, below those that are never smaller
             negated = -places[name]
-            _deal_above(negated, -most_of(name), states[name], rng)
+            deal_above(negated, -most_of(name), states[name], rng)
             places[name] = -negated + 0.0  # adding 0 unsigns 0
     else:
         for name in names:
@@ -572,7 +624,7 @@ def resample_above(
             places[name][is_low] = np.maximum(_on_steps(drawn, schema[name]), least[is_low])
 
 
-def _deal_above(places: Floats, least: Floats, states: NDArray[np.int32], rng: np.random.Generator) -> int:
+def deal_above(places: Floats, least: Floats, states: NDArray[np.int32], rng: np.random.Generator) -> int:
     """Deal places out again, each at or above the least of its row, within states: of rows that are below, and others.
 
     It gives how many were below. Rows take one at random of those that will do, in descending order of their least; so

@@ -604,7 +604,9 @@ def column_table(columns: Sequence[ExplainedColumn]) -> Table:
     rows = []
     for column in columns:
         leaves, states, null = f"{column.n_leaves:,}", f"{column.n_states:,}", _percent(column.null_share)
-        how = "of its residual" if column.is_computed else "with ratios" if column.ratios else ""
+        is_apart = column.type in ("date", "datetime", "time")  # such a column is another one and a difference
+        of_computed = "of its difference" if is_apart else "of its residual"
+        how = of_computed if column.is_computed else "with ratios" if column.ratios else ""
         if not column.n_leaves:
             leaves, states, how = "", "", "computed" if column.is_computed else "generated"
         rows.append([column.name, column.type, leaves, states, null, how])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from spinney.forest.release.columns import Floats
 from spinney.forest.release.conditions import feasible_of
 from spinney.forest.release.fit import signs
+from spinney.forest.release.lags import narrowed
 from spinney.forest.release.parts import Leaves, Part
 from spinney.graph.model import GraphModel, States
 from spinney.graph.tilt import Pair
@@ -133,7 +134,9 @@ class Laws:
     @cached_property
     def _evidence(self) -> dict[int, Floats]:
         release = self._release
-        cuts = feasible_of(release.schema, release.schema._as_drawn, release.drawn_columns)
+        near, models, schema = release.schema._as_drawn, release.drawn_columns, release.schema
+        cuts = feasible_of(schema, near, models)
+        cuts |= narrowed(list(schema._lags.values()), schema, near, models, {})
         return {self.names.index(name): cut.left for name, cut in cuts.items()}
 
     @cached_property

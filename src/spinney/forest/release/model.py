@@ -25,12 +25,16 @@ from spinney.forest.release.conditions import (
     balanced,
     condition,
     feasible_of,
+    follows_from_lag,
     grouped,
+    of_modelled,
     part_starts,
     resample_above,
+    wanted_shares,
 )
 from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, forest_members
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
+from spinney.forest.release.lags import Wanted, kept_rows, narrowed, settle
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.release.related import alternatives, codes_aside, without_codes
@@ -38,8 +42,9 @@ from spinney.forest.release.verify import check_model, check_spread_of_tables, u
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
-from spinney.release.answers.question import plain
+from spinney.release.answers.question import allowed, plain
 from spinney.release.card import Card, Ranges, of_one_range, of_piles
+from spinney.release.frames import numbers_of
 from spinney.release.parts import Part, in_chunks
 from spinney.release.release import (
     Members,
@@ -49,7 +54,7 @@ from spinney.release.release import (
     explains_options,
     refuse_parts_of_draws,
 )
-from spinney.schema.rules import AtMost, in_order
+from spinney.schema.rules.base import ValueSet
 from spinney.schema.schema import Schema
 from spinney.text import did_you_mean
 
@@ -105,6 +110,7 @@ class Prepared(NamedTuple):
     model: GraphModel
     held: tuple[int, ...] | None = None  # under conditions, the variables whose shares were asked for
     boxes: tuple[tuple[float, Prepared], ...] = ()  # disjoint conditions that rows are drawn by, and their weights
+    wanted: Wanted | None = None  # conditions that rows are drawn for until enough of them meet these
 
 
 class ForestRelease(Release):
@@ -316,6 +322,14 @@ class ForestRelease(Release):
         several = alternatives(where or {}, self.schema)
         if len(several) == 1:
             return self._prepared(self.drawn_columns, several[0], dict(balance or {}))
+        if any(follows_from_lag(name, self.schema) for name in (*(where or ()), *(balance or ()))):
+            alone = {
+                name: wanted
+                for name, wanted in (where or {}).items()
+                if len(alternatives({name: wanted}, self.schema)) > 1
+            }
+            rest = {name: wanted for name, wanted in (where or {}).items() if name not in alone}
+            return self._prepared(self.drawn_columns, rest, dict(balance or {}), by_rows=alone)
         return self._in_boxes(several, dict(balance or {}))
 
     def _in_boxes(self, several: Sequence[dict[str, Any]], balance: dict[str, Any]) -> Prepared:
@@ -339,9 +353,14 @@ class ForestRelease(Release):
         return first._replace(schema=common, boxes=tuple(boxes))
 
     def _prepared(
-        self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
+        self,
+        drawn_from: Mapping[str, ColumnModel],
+        where: dict[str, Any],
+        balance: dict[str, Any],
+        *,
+        by_rows: Mapping[str, Any] | None = None,
     ) -> Prepared:
-        """Columns and model under all rules and conditions."""
+        """Columns and model under all rules and conditions; those in `by_rows` are looked at in drawn rows alone."""
         schema, columns, model = self.schema._as_drawn, dict(drawn_from), self.model
         places = dict(self.places)
         names = {name: place for place, name in enumerate(self.variables)}
@@ -352,7 +371,13 @@ class ForestRelease(Release):
             evidence[names[name]] = evidence.get(names[name], 1.0) * cut.left
 
         starts = part_starts(self.schema) if where else {}
-        asked = asked_of_modelled(where, self.schema)
+        of_lags = [name for name in (*where, *balance) if follows_from_lag(name, self.schema)]
+        conditions, of_sums = self._conditions_on_rows({**where, **(by_rows or {})}, [*of_lags, *(by_rows or ())])
+        for source, reached in of_sums.items():
+            if not reached.has_null or not reached.ranges:
+                model_left, left = columns[source].restrict_to_null(wanted=reached.has_null)
+                take(source, Restriction(schema[source], model_left, left))
+        asked = asked_of_modelled({name: one for name, one in where.items() if name not in of_lags}, self.schema)
         for name, several in asked.items():
             for wanted in several:
                 if name in columns:
@@ -363,10 +388,14 @@ class ForestRelease(Release):
                 schema[name], places[label], left = place.restricted(place.names.index(name), of_place, wanted)
                 evidence[names[label]] = evidence.get(names[label], 1.0) * left
         nulls = [name for name, several in asked.items() if any(plain(wanted) in (None, [None]) for wanted in several)]
+        lags = [lag for name, lag in self.schema._lags.items() if name not in of_sums or of_sums[name].ranges]
         try:
             # After conditions, whose ends are ends for other columns too.
             for name, cut in feasible_of(self.schema, schema, columns, asked=asked, nulls=nulls).items():
                 take(name, cut)
+            for name, cut in narrowed(lags, self.schema, schema, columns, of_sums).items():
+                if name not in nulls:
+                    take(name, cut)
             model = model.given(evidence) if evidence else model
         except ParameterError:
             if not where:
@@ -376,22 +405,39 @@ class ForestRelease(Release):
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         held = []
         # One column's shares move those of columns that depend on it, so several are fitted in turn.
-        for name, shares in [*balance.items()] * (1 if len(balance) < 2 else _BALANCE_TURNS):
+        fitted = {name: wanted for name, wanted in balance.items() if name not in of_lags}
+        for name, wished in [*fitted.items()] * (1 if len(fitted) < 2 else _BALANCE_TURNS):
             if any(name in place.names for place in places.values()):
                 raise ParameterError(f"balance: column {name!r} is part of a place; balance categories or booleans")
-            groups = grouped(name, shares, self.schema, schema, columns)
+            groups = grouped(name, wished, self.schema, schema, columns)
             law = model.marginal((names[groups.source],))
             columns[groups.source], weights = balanced(name, groups, law)
             model = model.given({names[groups.source]: weights})
             held.append(names[groups.source])
-        return Prepared(schema, columns, places, model, tuple(dict.fromkeys(held)) if where or balance else None)
+        every = {name: wanted_shares(name, self.schema[name], wished) for name, wished in balance.items()}
+        wanted = Wanted(conditions, every) if of_lags else None  # conditions change the shares of other columns too
+        shares_held = tuple(dict.fromkeys(held)) if where or balance else None
+        return Prepared(schema, columns, places, model, shares_held, wanted=wanted)
+
+    def _conditions_on_rows(
+        self, where: Mapping[str, Any], names: Collection[str]
+    ) -> tuple[dict[str, ValueSet], dict[str, ValueSet]]:
+        """Conditions on some columns, and what they ask of those that are another one and a difference."""
+        conditions = {name: allowed(name, self.schema[name], where[name]) for name in names if name in where}
+        of_sums: dict[str, ValueSet] = {}
+        for name, values in conditions.items():
+            if follows_from_lag(name, self.schema):
+                source, reached = of_modelled(name, values, self.schema, argument="where")
+                of_sums[source] = of_sums.get(source, reached) & reached
+        return conditions, of_sums
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
         schema, columns, _, model, *_ = self._prepared(self.columns, {}, {})
-        for name in in_order(self.schema.rules, AtMost):
-            if schema[name].is_whole:  # a cut column counts from a bound of its own
-                shift = whole_range(schema[name])[0] - whole_range(self.schema._as_drawn[name])[0]
+        stated = self.schema._as_drawn
+        for name in columns:
+            if schema[name].is_whole and schema[name] != stated[name]:  # a cut column counts from a bound of its own
+                shift = whole_range(schema[name])[0] - whole_range(stated[name])[0]
                 columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
         return columns, model
 
@@ -445,7 +491,11 @@ class ForestRelease(Release):
         prepared = prepared or self._prepared(self.drawn_columns, {}, {})
         if prepared.boxes:
             return self._drawn_in_boxes(n_rows, rng, prepared)
-        schema, columns, regions, model, held, _ = prepared
+        if prepared.wanted is not None:
+            names, rows = prepared.wanted.columns, partial(self.drawn, prepared=prepared._replace(wanted=None))
+            values_of = partial(numbers_of, names, schema=self.schema, drawn=prepared.schema)
+            return kept_rows(rows, values_of, prepared.wanted, n_rows, rng)
+        schema, columns, regions, model, held, *_ = prepared
         offsets = rng.random if part is None else part.offsets()
         # Without conditions, single columns and counted pairs are as the model has them.
         every = range(len(self.variables))
@@ -465,7 +515,8 @@ class ForestRelease(Release):
                 points = place.draw(states[name], [schema[one] for one in place.names], rng, offsets)
                 places |= dict(zip(place.names, points, strict=True))
         with codes_aside(places, self.schema, schema, columns, rng) as (near, left):
-            resample_above(places, states, self.schema.rules, near, left, rng)
+            resample_above(places, states, self.schema._orders, near, left, rng)
+        settle(places, states, list(self.schema._lags.values()), self.schema, schema, rng)
         nothing = np.zeros(n_rows)
         return drawn, np.stack([places.get(name, nothing) for name in self.schema])
 
@@ -503,6 +554,8 @@ class ForestRelease(Release):
         return tuple(sorted({pair for clique in cliques for pair in combinations(clique, 2)}))
 
     def _counts_together(self, names: Collection[str]) -> bool:
+        if any(follows_from_lag(name, self.schema) for name in names):
+            return False
         asked = set(names)
         for rule in reversed(self.schema._derivations):  # what is computed last may be computed of what is computed
             if rule.column in asked:

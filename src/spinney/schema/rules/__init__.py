@@ -23,9 +23,10 @@ from typing import Any
 from spinney.columns import Bounded, Column
 from spinney.errors import SchemaError
 from spinney.schema.plain import at, check_options, typed
-from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet, followed
+from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet, followed, universe
 from spinney.schema.rules.compare import AtMost, EmptyWhen, First, Implies, NeverAfter, PositionRule
 from spinney.schema.rules.derived import Derived
+from spinney.schema.rules.lags import Elapsing, Lag, check_difference, lags_of, orders_of, with_differences
 from spinney.schema.rules.related import Related
 from spinney.schema.rules.sums import Sum
 from spinney.text import did_you_mean
@@ -53,8 +54,9 @@ def in_order(rules: Iterable[Rule], kind: Any) -> list[str]:
         raise SchemaError(f"{' and '.join(names)}: the rules run in a circle, {circle}; leave one out") from None
 
 
-def derivations_in_order(rules: Sequence[Rule]) -> list[Derivation]:
-    """The derivations, each after those that compute its sources."""
+def derivations_in_order(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Derivation]:
+    """The derivations, each after those that compute its sources; columns that are another one and a difference too."""
+    rules = [*rules, *lags_of(rules, columns)]
     by_column = {rule.column: rule for rule in rules if isinstance(rule, Derivation)}
     return [by_column[name] for name in in_order(rules, Derivation) if name in by_column]
 
@@ -73,7 +75,7 @@ def widened(columns: Mapping[str, Column], found: Mapping[str, Any], rules: Sequ
     for name, least in least_values(rules, result).items():
         if name in names and result[name]._ends()[1] < least:
             result[name] = replace(result[name], high=result[name].logical(least))
-    for rule in derivations_in_order(rules):
+    for rule in derivations_in_order(rules, result):
         ends = rule.ends(result) if isinstance(rule, Sum) and not set(rule.sources).isdisjoint(found) else None
         if ends is not None:  # a sum ends where its parts do
             total = result[rule.column]
@@ -130,6 +132,8 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
                 unread = columns[name].type_name
                 raise SchemaError(f"{kind}: column {name!r} is of type {unread}, which no rule can be about")
         rule.check(columns)
+        if isinstance(rule, AtMost) and rule.difference is not None:
+            check_difference(rule, columns)
         if rules.count(rule) > 1:
             raise SchemaError(f"{rule!r} is stated twice; state it once")
     empties = [rule for rule in rules if isinstance(rule, EmptyWhen)]
@@ -161,7 +165,9 @@ def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> 
         if isinstance(column, Bounded) and column.bounds != "stated":
             raise SchemaError(f"{type(rule).__name__}: column {rule.column!r} is computed; state its bounds")
         derived[rule.column] = rule
-    in_order(rules, Derivation)
+    lags = lags_of(rules, columns)
+    in_order([*rules, *lags], Derivation)
+    _check_lags(lags, rules)
     for rule in rules:
         kind = type(rule).__name__
         for name in rule.columns:
@@ -202,10 +208,26 @@ def _check_order_of_ratios(rule: AtMost, related: Any, columns: Mapping[str, Col
         )
 
 
+def _check_lags(lags: Sequence[Lag], rules: Sequence[Rule]) -> None:
+    """Every column is another one and a difference by one rule at most, and compared with no others."""
+    computed, stated = [lag.column for lag in lags], {(lag.source, lag.column) for lag in lags}
+    for rule in rules:
+        if not isinstance(rule, AtMost):
+            continue
+        both = next((name for name in rule.columns if name in computed and rule.columns not in stated), None)
+        if both is not None or computed.count(rule.other) > 1:
+            name = both or rule.other
+            raise SchemaError(
+                f"AtMost: column {name!r} is another one and a difference, and {rule!r} compares it with one more; "
+                "leave out that rule, or the difference"
+            )
+
+
 def _check_larger(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     """A column that is drawn above another is told apart by other rules as null or not, never by its values."""
     larger = {rule.other: rule for rule in rules if isinstance(rule, AtMost)}
-    for clause in clauses_of(rules, columns):
+    as_orders = [replace(rule, difference=None) if isinstance(rule, AtMost) else rule for rule in rules]
+    for clause in clauses_of(as_orders, columns):
         for name in set(clause) & set(larger):
             values = ValueSet(clause[name].ranges)
             if not (values.is_empty or ValueSet(values.ranges, columns[name].nullable).has_all(columns[name])):
@@ -221,12 +243,16 @@ def clauses_of(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Cla
     A SchemaError says that a clause cannot be obeyed, or is about a column that is a sum.
     """
     derived = {rule.column: rule for rule in rules if isinstance(rule, Derivation)}
+    differences = {lag.column: lag.difference for lag in lags_of(rules, columns)}
+    columns = {**columns, **differences}
     found: list[Clause] = []
     for rule in rules:
         for stated in rule.clauses(columns):
             clause: Clause = {}
             for told, wanted in stated.items():
                 name, allowed = followed(told, wanted, derived, columns)
+                if name in differences and allowed.ranges:  # rules say whether it is there, not what it is
+                    allowed = ValueSet((universe(differences[name]),), allowed.has_null)
                 clause[name] = clause.get(name, ValueSet()) | allowed
             if any(allowed.has_all(columns[name]) for name, allowed in clause.items()):
                 continue
@@ -252,9 +278,11 @@ __all__ = [
     "Clause",
     "Derivation",
     "Derived",
+    "Elapsing",
     "EmptyWhen",
     "First",
     "Implies",
+    "Lag",
     "NeverAfter",
     "PositionRule",
     "Related",
@@ -265,10 +293,13 @@ __all__ = [
     "derivations_in_order",
     "followed",
     "in_order",
+    "lags_of",
     "least_values",
     "most_values",
+    "orders_of",
     "rule_from_dict",
     "widened",
+    "with_differences",
 ]
 
 

@@ -9,13 +9,14 @@ positions     a person's first row, and rows that nothing follows
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from spinney.columns import KINDS, Column
+from spinney.columns import KINDS, Column, Integer
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.machine import lazily
+from spinney.schema.plain import column_from_dict
 from spinney.schema.rules.base import (
     Clause,
     Columns,
@@ -43,24 +44,35 @@ else:
 # One column is never larger than another.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AtMost(Rule):
     """`column` is never larger than `other`: `AtMost("start", "end")`. A null in either satisfies it.
 
-    Both are numbers, or both dates, both datetimes or both times.
+    Both are numbers, or both dates, both datetimes or both times. Of the latter a forest models the difference in place
+    of the larger column, which is computed in rows.
 
     Args:
         column: the name of the column that is never larger.
         other: the name of the column that is never smaller.
+        difference: between which numbers the difference lies, such as `Integer(0, 3650)`: in days for dates, in seconds
+            for datetimes and times. By default it is whatever the bounds of both columns allow.
     """
 
     type_name: ClassVar[str] = "at-most"
 
     column: str
     other: str
+    difference: Integer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_pair(self, self.column, self.other)
+        if isinstance(self.difference, Mapping):
+            object.__setattr__(self, "difference", column_from_dict("difference", self.difference))
+        if self.difference is not None and not isinstance(self.difference, Integer):
+            raise SchemaError(
+                f"AtMost: difference={brief(self.difference)} is not a range of whole numbers such as "
+                "sp.Integer(0, 365): days between dates, seconds between datetimes or times"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,7 +98,12 @@ class AtMost(Rule):
         return np.asarray((smaller <= larger) | np.isnan(smaller) | np.isnan(larger))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"type": self.type_name, "column": self.column, "other": self.other}
+        described: dict[str, Any] = {"type": self.type_name, "column": self.column, "other": self.other}
+        return described if self.difference is None else described | {"difference": self.difference.to_dict()}
+
+    def __repr__(self) -> str:
+        stated = "" if self.difference is None else f", difference={self.difference!r}"
+        return f"AtMost(column={self.column!r}, other={self.other!r}{stated})"
 
 
 def check_pair(rule: Rule, column: Any, other: Any) -> None:
