@@ -183,6 +183,8 @@ def test_columns_that_follow_from_a_difference_are_asked_for_and_balanced(table)
     assert abs(rows.late.mean() - 0.8) < 0.04
     assert ((rows.paid >= "2005-01-01") == rows.late).all()
     assert found.sample(200, where={"late": True}, seed=1).paid.min() >= pd.Timestamp("2005-01-01")
+    with pytest.raises(ParameterError, match="no row can meet all these conditions"):
+        found.sample(10, where={"late": True, "paid": (None, "2004-01-01")})
     true = (table.paid >= "2005-01-01").sum()
     answer = found.count({"late": True})
     assert answer.low <= true <= answer.high

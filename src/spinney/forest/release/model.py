@@ -374,6 +374,8 @@ class ForestRelease(Release):
         of_lags = [name for name in (*where, *balance) if follows_from_lag(name, self.schema)]
         conditions, of_sums = self._conditions_on_rows({**where, **(by_rows or {})}, [*of_lags, *(by_rows or ())])
         for source, reached in of_sums.items():
+            if reached.is_empty:
+                raise ParameterError("where: no row can meet all these conditions together; ask for less")
             if not reached.has_null or not reached.ranges:
                 model_left, left = columns[source].restrict_to_null(wanted=reached.has_null)
                 take(source, Restriction(schema[source], model_left, left))
