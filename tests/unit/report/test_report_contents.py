@@ -477,9 +477,7 @@ def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
 
 def test_a_page_reads_as_words() -> None:
     """No data of Python among the parameters, boxes beside leaves, one pair without others, one of a thing."""
-    release = golden("v3-forest-measured")
-    contents = report_contents(release)
-    text = Page(contents.to_html()).text
+    contents, text = contents_of("v3-forest-measured"), Page(page_of("v3-forest-measured")).text
     assert "{'" not in text
     assert "noisy" not in contents.model["parameters"] | contents.model["plan"]
     assert not re.search(r"\b1 (tables|columns|cliques|leaves)\b", text)
