@@ -242,30 +242,6 @@ def check_keys(frames: Mapping[str, Any], shape: PeopleShape, engine: str | None
     return found
 
 
-def repeated_identifiers(frame: Any, schema: Schema, engine: str | None, n_rows: int | None) -> list[Finding]:
-    """Warnings of identifiers that stand in more than one row, in a table whose rows are protected one by one."""
-    found: list[Finding] = []
-    if n_rows is None or n_rows > _MOST_ROWS or isinstance(frame, (pa.RecordBatchReader, np.ndarray)):
-        return found
-    for name in schema._identifiers:
-        keys = _keys(frame, schema, name, engine, KeyFindings(), "")
-        if keys is None:
-            continue
-        n_repeated = len(keys) - len(pc.unique(keys))
-        if n_repeated:
-            found.append(
-                Finding(
-                    f"column {name!r} is an identifier, and its values repeat: rows seem to belong to persons with "
-                    "several rows, and the guarantee would be for one row. State whose rows they are: "
-                    f"sp.Schema({{...}}, person={name!r}, most_rows=200), or in a schema file a table [person] with "
-                    "column and most_rows",
-                    name,
-                    n_repeated,
-                )
-            )
-    return found
-
-
 # -------------------------------------------------------------------------------------------------------- unstated keys
 # Columns whose values behave like the key of a person, or that name rows, in schemas that do not state it. The
 # thresholds are those above. SENSITIVE: all of it is read off the rows.
@@ -277,40 +253,6 @@ class LikelyKeys:
 
     of_rows: tuple[str, ...] = ()  # every row has a value of its own, so nobody has several
     of_persons: tuple[str, ...] = ()  # values repeat as those of the keys of persons do
-
-
-def warnings_of_keys(
-    frame: Any, schema: Schema, engine: str | None, n_rows: int, *, never_repeats: bool
-) -> list[Finding]:
-    """Warnings of a stated person that seems to be a row, and of columns that seem to be the key of persons."""
-    person = schema.person
-    likely = likely_keys(frame, schema, engine, n_rows).of_persons
-    if person is None:
-        likely = tuple(name for name in likely if not isinstance(schema[name], Identifier))  # which was told
-    listed = " and ".join(map(repr, likely))
-    repeat = f"{'columns' if len(likely) > 1 else 'column'} {listed}: values repeat as keys of persons do"
-    remedy = (
-        'make it of type "identifier" and state it as the person, so that the guarantee is for a person with all their '
-        "rows"
-    )
-    if never_repeats:
-        other = f"; {repeat}. If one of them says whose row it is, {remedy}" if likely else ""
-        return [
-            Finding(
-                f"column {person!r} is stated as the person, and its values never repeat: every person has one row, so "
-                "it seems to name rows, and somebody with several rows would be protected for one of them "
-                f"alone{other}",
-                person,
-            )
-        ]
-    if person is None and likely:
-        return [
-            Finding(
-                f"{repeat}, and the guarantee would be for one row. If one of them says whose row it is, {remedy}",
-                likely[0],
-            )
-        ]
-    return []
 
 
 def likely_keys(
@@ -618,7 +560,7 @@ class _Check(Found):
         is_whole = len(parts_of(self.frame)) == 1 or not self.faults
         if schema.person is None:
             if is_whole:
-                self.warnings += repeated_identifiers(self.frame, schema, self._engine, self.n_rows)
+                self._look_at_identifiers(schema)
                 self._look_for_keys(schema, never_repeats=False)
             return None
         if not is_whole or self.n_rows is None or isinstance(self.frame, pa.RecordBatchReader):
@@ -633,11 +575,50 @@ class _Check(Found):
             self._look_for_keys(schema, never_repeats=True)
         return found.n_persons
 
+    def _look_at_identifiers(self, schema: Schema) -> None:
+        """Warn of identifiers that stand in more than one row, in a table whose rows are protected one by one."""
+        is_streamed = isinstance(self.frame, (pa.RecordBatchReader, np.ndarray))
+        if self.n_rows is None or self.n_rows > _MOST_ROWS or is_streamed:
+            return
+        for name in schema._identifiers:
+            keys = _keys(self.frame, schema, name, self._engine, KeyFindings(), "")
+            n_repeated = 0 if keys is None else len(keys) - len(pc.unique(keys))
+            if n_repeated:
+                self.warn(
+                    f"column {name!r} is an identifier, and its values repeat: rows seem to belong to persons with "
+                    "several rows, and the guarantee would be for one row. State whose rows they are: "
+                    f"sp.Schema({{...}}, person={name!r}, most_rows=200), or in a schema file a table [person] with "
+                    "column and most_rows",
+                    name,
+                    n_repeated,
+                )
+
     def _look_for_keys(self, schema: Schema, *, never_repeats: bool) -> None:
         """Warn of a person that seems to be a row, and of columns that seem to be the key of persons."""
-        if self.n_rows is not None and (never_repeats or not self.faults):
-            self.warnings += warnings_of_keys(
-                self.frame, schema, self._engine, self.n_rows, never_repeats=never_repeats
+        if self.n_rows is None or (self.faults and not never_repeats):
+            return
+        person = schema.person
+        likely = likely_keys(self.frame, schema, self._engine, self.n_rows).of_persons
+        if person is None:
+            likely = tuple(name for name in likely if not isinstance(schema[name], Identifier))  # which was told
+        listed = " and ".join(map(repr, likely))
+        repeat = f"{'columns' if len(likely) > 1 else 'column'} {listed}: values repeat as keys of persons do"
+        remedy = (
+            'make it of type "identifier" and state it as the person, so that the guarantee is for a person with all '
+            "their rows"
+        )
+        if never_repeats:
+            other = f"; {repeat}. If one of them says whose row it is, {remedy}" if likely else ""
+            self.warn(
+                f"column {person!r} is stated as the person, and its values never repeat: every person has one row, so "
+                "it seems to name rows, and somebody with several rows would be protected for one of them "
+                f"alone{other}",
+                person,
+            )
+        elif person is None and likely:
+            self.warn(
+                f"{repeat}, and the guarantee would be for one row. If one of them says whose row it is, {remedy}",
+                likely[0],
             )
 
     def fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
