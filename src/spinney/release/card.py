@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Time, whole_range
 from spinney.documents import Document, Facts, Listing, Printed
+from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit, parse_epsilon, parse_fraction
 from spinney.privacy.composition import GROUPS, GroupPromise, cautions, group_promise
 from spinney.privacy.mechanisms import (
@@ -52,7 +53,6 @@ from spinney.privacy.mechanisms import (
     total_epsilon,
     vector_variance,
 )
-from spinney.release.frames import check_frame_kind
 from spinney.release.utility import UTILITY, Utility, utility_of
 from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.places import Place
@@ -70,6 +70,8 @@ MOST_ROWS = 2**40
 _MOST_EVENTS = 20_000
 _LONGEST_NAME = 200
 _LONGEST_REMARK = 10_000
+# The kinds of tables that rows come back in.
+FRAME_KINDS = ("pandas", "polars", "pyarrow", "numpy")
 
 
 def checked_entries(described: Any) -> dict[str, Any]:
@@ -153,6 +155,14 @@ def _rows(n_rows: Any, unit: Unit) -> int | None:
     if n_rows is not None and (type(n_rows) is not int or not 0 <= n_rows <= MOST_ROWS):
         raise ValueError(f"n_{who}={brief(n_rows)} is not a number of {who}")
     return n_rows
+
+
+def check_frame_kind(kind: str) -> str:
+    """The kind of frame, or an error that lists them."""
+    if not isinstance(kind, str) or kind not in FRAME_KINDS:
+        given = brief(kind) if isinstance(kind, str) else f"<a {type(kind).__name__}>"  # a table would show its rows
+        raise ParameterError(f"frame={given} is not one of {', '.join(map(repr, FRAME_KINDS))}")
+    return kind
 
 
 def _remarks(described: Any) -> tuple[str, ...]:

@@ -24,9 +24,10 @@ from spinney.columns.bounded import whole_range
 from spinney.columns.reading import ColumnType, TableTypes, type_name, types_of
 from spinney.errors import InputError, ParameterError, raise_alone, redacted
 from spinney.machine import load_optional
+from spinney.release.card import check_frame_kind
 from spinney.release.parts import Part
 from spinney.schema.schema import Schema
-from spinney.text import brief, did_you_mean
+from spinney.text import did_you_mean
 
 # -------------------------------------------------------------------------------------------------------------- casting
 # Synthetic rows in other column types: an Arrow table cast column by column, for Arrow, pandas, polars and numpy.
@@ -167,16 +168,6 @@ def _coarser(values: pa.Array, kind: Any) -> pa.Array:
 
 
 Columns = Mapping[str, Column]
-
-FRAME_KINDS = ("pandas", "polars", "pyarrow", "numpy")
-
-
-def check_frame_kind(kind: str) -> str:
-    """The kind of frame, or an error that lists them."""
-    if not isinstance(kind, str) or kind not in FRAME_KINDS:
-        given = brief(kind) if isinstance(kind, str) else f"<a {type(kind).__name__}>"  # a table would show its rows
-        raise ParameterError(f"frame={given} is not one of {', '.join(map(repr, FRAME_KINDS))}")
-    return kind
 
 
 def to_frame(

@@ -32,8 +32,8 @@ from spinney.machine import total_memory
 from spinney.privacy.mechanisms import DiscreteGaussianVector
 from spinney.progress import waiting
 from spinney.release.answers.ask import Asking
-from spinney.release.card import MOST_ROWS, Card, check, of_assumed_rows, of_counted_rows
-from spinney.release.frames import check_frame_kind, to_frame
+from spinney.release.card import MOST_ROWS, Card, check, check_frame_kind, of_assumed_rows, of_counted_rows
+from spinney.release.frames import to_frame
 from spinney.release.parts import Part, SampleParts, checked_parts, hashed
 from spinney.release.utility import Utility
 from spinney.schema.schema import Schema

@@ -14,7 +14,8 @@ import spinney as sp
 from spinney.cli.tables import read_table
 from spinney.errors import ParameterError, SchemaError
 from spinney.grid.lattice import grid_lattice, tree_lattice
-from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
+from spinney.release.card import FRAME_KINDS
+from spinney.release.frames import positions_of, to_frame
 from spinney.tables.engines.memory import check_values
 from spinney.tables.frames import open_table
 from spinney_paper.baselines import BalogAlgorithm1

@@ -18,7 +18,8 @@ from spinney.columns import exact
 from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.errors import SchemaError
 from spinney.grid.lattice import grid_lattice, tree_lattice
-from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
+from spinney.release.card import FRAME_KINDS
+from spinney.release.frames import positions_of, to_frame
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.release.geometry import extent

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
+from spinney.release.card import FRAME_KINDS
+from spinney.release.frames import positions_of, to_frame
 from spinney.synthesizers.base import _plain
 
 SCHEMA = sp.Schema(

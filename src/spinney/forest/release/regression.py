@@ -29,7 +29,7 @@ from spinney.forest.release.formula import (
 )
 from spinney.release.answers.answer import TRUTHS, Answer, Statement, Truth
 from spinney.release.answers.question import check_level
-from spinney.release.frames import check_frame_kind
+from spinney.release.card import check_frame_kind
 from spinney.text import brief
 
 if TYPE_CHECKING:

@@ -46,9 +46,8 @@ from spinney.privacy.mechanisms import (
     TreeShapes,
     WeightedTables,
 )
-from spinney.release.card import MOST_ROWS, ROW_TABLES, Card, check
+from spinney.release.card import FRAME_KINDS, MOST_ROWS, ROW_TABLES, Card, check
 from spinney.release.file import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
-from spinney.release.frames import FRAME_KINDS
 from spinney.release.verify import TableSum, check_spread
 from spinney.schema.linked import PeopleShape, RowsShape
 

@@ -24,8 +24,8 @@ from spinney.people.release.file import MEMBERS, people_from_members, people_mem
 from spinney.people.release.rows import ReleasedRows, column_name, count_name, first_name, relative_columns
 from spinney.progress import waiting
 from spinney.release.answers.question import check_column
-from spinney.release.card import MOST_ROWS, Card
-from spinney.release.frames import check_frame_kind, to_frame
+from spinney.release.card import MOST_ROWS, Card, check_frame_kind
+from spinney.release.frames import to_frame
 from spinney.release.parts import Part
 from spinney.release.release import BYTES_A_VALUE, Members, Release, explains_options, row_generator
 from spinney.schema.linked import PeopleShape

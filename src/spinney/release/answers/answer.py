@@ -194,7 +194,7 @@ class Answers(Documented, Sequence[Answer]):
         """
         import pyarrow as pa
 
-        from spinney.release.frames import check_frame_kind
+        from spinney.release.card import check_frame_kind
 
         wanted = self._frame if kind is None else check_frame_kind(kind)
         if wanted == "numpy":

@@ -26,7 +26,7 @@ from spinney.machine import load_optional
 from spinney.release.answers.answer import TRUTHS, UNKNOWN, Standing, Statement, Truth, checked_columns, standing_of
 from spinney.release.answers.question import check_level
 from spinney.release.answers.ranks import t_quantile
-from spinney.release.frames import check_frame_kind
+from spinney.release.card import check_frame_kind
 from spinney.release.release import Release
 from spinney.text import as_given, brief
 

@@ -19,9 +19,8 @@ from spinney.errors import ParameterError
 from spinney.grid.lattice import Lattice
 from spinney.machine import each
 from spinney.progress import waiting
-from spinney.release.card import Card
+from spinney.release.card import Card, check_frame_kind
 from spinney.release.file import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
-from spinney.release.frames import check_frame_kind
 from spinney.release.parts import Part
 from spinney.release.release import Members, Release, explains_options
 from spinney.text import as_given

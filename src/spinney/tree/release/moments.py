@@ -32,6 +32,7 @@ from spinney.release.card import (
     RowCount,
     bounds_of_a_column,
     check,
+    check_frame_kind,
     ends_of,
     in_one_range,
     of_piles,
@@ -39,7 +40,6 @@ from spinney.release.card import (
     spent_whole,
 )
 from spinney.release.file import WHOLE, are_counts, from_arrow, numbers, to_arrow
-from spinney.release.frames import check_frame_kind
 from spinney.release.parts import Part
 from spinney.release.release import (
     Members,
