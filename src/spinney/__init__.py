@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.release.release import Release
     from spinney.schema.linked import Link, Tables
     from spinney.schema.places import Place
-    from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, Related, Sum
+    from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, OnlyOn, Related, Sum
     from spinney.schema.schema import Schema
     from spinney.synthesizers.buy import buy_answer
     from spinney.synthesizers.check import check
@@ -52,6 +52,7 @@ _HOME = {
     "Implies": "spinney.schema.rules",
     "Link": "spinney.schema.linked",
     "NeverAfter": "spinney.schema.rules",
+    "OnlyOn": "spinney.schema.rules",
     "Place": "spinney.schema.places",
     "Related": "spinney.schema.rules",
     "Sum": "spinney.schema.rules",
@@ -99,6 +100,7 @@ __all__ = [
     "Link",
     "LinkedSynthesizer",
     "NeverAfter",
+    "OnlyOn",
     "PaperTreeSynthesizer",
     "Place",
     "Real",

@@ -34,7 +34,7 @@ from spinney.schema.plain import (
     parse_toml,
     read_schema_text,
 )
-from spinney.schema.rules import AtMost, PositionRule
+from spinney.schema.rules import AtMost, OnlyOn, PositionRule
 from spinney.schema.schema import Schema, SchemaLike, as_schema, columns_of, schema_from_plain
 from spinney.text import brief, did_you_mean, listed
 
@@ -536,6 +536,8 @@ class PeopleShape:
                         "estimated; state low and high"
                     )
             for rule in schema.rules:
+                if isinstance(rule, OnlyOn):
+                    raise SchemaError(f"{at}{rule!r} is not kept in rows of persons; leave it out")
                 if isinstance(rule, AtMost) and rule.difference is not None:
                     raise SchemaError(
                         f"{at}the difference of {rule.other!r} and {rule.column!r} is stated, and rows of persons keep "

@@ -37,7 +37,9 @@ from spinney.schema.rules import (
     Derivation,
     Elapsing,
     Lag,
+    OnlyOn,
     Rule,
+    Runs,
     check_rules,
     derivations_in_order,
     orders_of,
@@ -282,6 +284,12 @@ class Schema(Documented, Mapping[str, Column]):
     def _lags(self) -> dict[str, Lag]:
         """The columns that are another one and a difference, each after the one that it is computed from."""
         return {rule.column: rule for rule in self._derivations if isinstance(rule, Lag)}
+
+    @cached_property
+    def _days(self) -> dict[str, Runs]:
+        """The columns that lie on some days only, and these days."""
+        stated = [rule for rule in self._rules if isinstance(rule, OnlyOn)]
+        return {rule.column: rule.runs(self._columns[rule.column]) for rule in stated}
 
     @cached_property
     def _orders(self) -> list[Rule]:

@@ -214,6 +214,18 @@ _PREAMBLE = """\
 #     then.marital = ["never", { null = true }]
 #
 #     [[rules]]
+#     type = "derived"      # column follows from source: `part` of a date, `times` a number, `by` a mapping, or `cuts`
+#     column = "fiscal_year"
+#     source = "start"
+#     part = "year"         # or "quarter", "month", "weekday"
+#     starting = "October"
+#
+#     [[rules]]
+#     type = "only-on"      # column lies on "weekdays", on "month-ends" or on days such as ["Tuesday", "Thursday"]
+#     column = "start"
+#     days = "weekdays"
+#
+#     [[rules]]
 #     type = "sum"          # column is computed from its parts; they come in steps, such as multiple_of = 0.01
 #     column = "total"
 #     parts = ["fare", "tip", "tolls"]

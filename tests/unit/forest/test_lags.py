@@ -339,7 +339,7 @@ def test_no_difference_leads_out_of_the_bounds():
     cut = np.minimum(before, last - places["a"])
     states = {name: np.zeros(5000, dtype=np.int32) for name in places}
     assert (places["a"] + places["b"] > last).mean() > 0.1
-    settle(places, states, list(schema._lags.values()), schema, schema._as_drawn, rng)
+    settle(places, states, list(schema._lags.values()), schema, schema._as_drawn, rng, days={})
     assert (places["a"] + places["b"]).max() <= last
     assert places["b"].min() >= 0
     assert distance(before, places["b"]) < 0.01 < distance(before, cut)

@@ -93,7 +93,7 @@ def test_rules_of_toml():
         (lambda: sp.Derived("sector", "industry", by={"011": "farm"}), "leaves out 3 of 4 values.*'012'.*default"),
         (lambda: sp.Derived("sector", "industry", by={**SECTORS, "7": "farm"}), "'7' is not a value of column"),
         (lambda: sp.Derived("sector", "industry", by=SECTORS | {"011": "f"}), "'f' is not a value of it"),
-        (lambda: sp.Derived("sector", "industry"), "either by, a mapping, or cuts and labels"),
+        (lambda: sp.Derived("sector", "industry"), "equals 'industry', and .* list the same values, or state by"),
         (lambda: sp.Derived("sector", "income", by={1: "farm"}), "by takes a category, a boolean or an integer"),
         (lambda: sp.Derived("sector", "name", by=SECTORS), "'name' is of type identifier"),
         (lambda: sp.Derived("sector", "sector", by={"farm": "farm"}, default="shop"), "its own source"),

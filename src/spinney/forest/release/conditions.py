@@ -330,7 +330,7 @@ def condition(
         refusal = ParameterError(
             f"where: column {wanted.name!r} is never {shown_wanted} in this release; ask for others"
         )
-        if isinstance(column, Bounded) and len(values.ranges) + values.has_null > 1:
+        if isinstance(column, Bounded) and not column.is_whole and len(values.ranges) + values.has_null > 1:
             raise ParameterError(
                 f"where: {shown_wanted} of column {wanted.name!r} is no single range of {name!r}; ask for "
                 "neighbouring values"

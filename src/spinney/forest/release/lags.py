@@ -19,7 +19,7 @@ from spinney.columns.reading import nearest_multiples
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel, Floats
 from spinney.forest.release.conditions import Restriction, deal_above, keeping_nulls, restricted, whole_numbers
-from spinney.schema.rules import Lag
+from spinney.schema.rules import Lag, Runs
 from spinney.schema.rules.base import ValueSet
 
 Integers = NDArray[np.int64]
@@ -67,6 +67,8 @@ def narrowed(
     near: Mapping[str, Column],
     models: Mapping[str, ColumnModel],
     asked: Mapping[str, ValueSet],
+    *,
+    days: Mapping[str, Runs],
 ) -> dict[str, Restriction]:
     """Columns and differences cut to what bounds, and conditions on computed columns, leave of them; nulls stay.
 
@@ -78,16 +80,18 @@ def narrowed(
         near: the columns as they are drawn, with the bounds of what is left of them.
         models: what is left of their leaves.
         asked: the values that are asked for of computed columns.
+        days: on which days columns lie that lie on some only.
     """
     computed = {lag.column for lag in lags}
     differences, columns = {}, {}
     for lag in lags:
         within = Reach(int(lag.difference.low), lag.most)
         found = _held(near[lag.column], models[lag.column], only_rows=bool(asked))
+        if lag.column in days:  # to which rows are moved
+            gap = days[lag.column].longest_gap
+            found = Reach(found.low - gap, found.high + gap)
         differences[lag.column] = within if lag.alone is not None else within.cut_to(*found)
-        own = schema[lag.column]
-        assert isinstance(own, Bounded)
-        columns[lag.column] = Reach(*map(int, own._first_and_last()))
+        columns[lag.column] = _bounds(lag.column, schema, days)
         ranges = asked[lag.column].ranges if lag.column in asked else ()
         if ranges and not asked[lag.column].has_null:
             columns[lag.column] = columns[lag.column].cut_to(int(ranges[0][0]), int(ranges[-1][1]))
@@ -95,7 +99,7 @@ def narrowed(
             columns[lag.source] = _held(near[lag.source], models[lag.source], only_rows=bool(asked))
     apart, reached = reaches(lags, differences, columns)
     wanted = {name: reach for name, reach in reached.items() if name not in computed}
-    wanted |= {lag.column: apart[lag.column] for lag in lags if lag.alone is None}
+    wanted |= {lag.column: apart[lag.column] for lag in lags if lag.alone is None and lag.column not in days}
     cuts = {}
     for name, reach in wanted.items():
         column, model = near[name], models[name]
@@ -109,6 +113,15 @@ def narrowed(
         elif not column.nullable:
             raise ParameterError("no values of these columns obey the rules together")
     return cuts
+
+
+def _bounds(name: str, schema: Mapping[str, Column], days: Mapping[str, Runs]) -> Reach:
+    """The least and the largest number of a column, on its days."""
+    if name in days:
+        return Reach(int(days[name].first[0]), int(days[name].last[-1]))
+    column = schema[name]
+    assert isinstance(column, Bounded)
+    return Reach(*map(int, column._first_and_last()))
 
 
 def _held(column: Column, model: ColumnModel, *, only_rows: bool) -> Reach:
@@ -133,6 +146,8 @@ def settle(
     schema: Mapping[str, Column],
     near: Mapping[str, Column],
     rng: np.random.Generator,
+    *,
+    days: Mapping[str, Runs],
 ) -> None:
     """Change differences, in place, so that every computed column lies within its bounds.
 
@@ -143,9 +158,10 @@ def settle(
         schema: the columns as they are stated.
         near: the columns as they are drawn.
         rng: deals.
+        days: on which days columns lie that lie on some only; rows are moved to the nearest.
     """
     numbers: dict[str, tuple[Integers, Flags]] = {}
-    ends = _ends(lags, schema)
+    ends = _ends(lags, schema, days)
     for lag in lags:
         if lag.source not in numbers:
             numbers[lag.source] = _numbers(places[lag.source], near[lag.source]), np.isnan(places[lag.source])
@@ -173,6 +189,10 @@ def settle(
         # And a difference where there is none: the column is then as in some other row.
         difference = _without_source(difference, is_alone & ~is_null, lag, source, lowest, rng)
         difference = np.clip(difference, least, most)
+        if lag.column in days:
+            found = lag.numbers(source, is_alone, difference, column)
+            least, most = (np.where(is_alone, end, source + limit) for end, limit in ((first, low), (last, lag.most)))
+            difference = difference + days[lag.column].nearest(found, least, most) - found
         places[lag.column] = np.where(is_null, np.nan, (difference - origin).astype(np.float64))
         numbers[lag.column] = lag.numbers(source, is_alone, difference, column), is_null
 
@@ -198,15 +218,13 @@ def _numbers(places: Floats, column: Column) -> Integers:
     return nearest_multiples(found, column) if column.step > 1 else found
 
 
-def _ends(lags: Sequence[Lag], schema: Mapping[str, Column]) -> dict[str, Reach]:
+def _ends(lags: Sequence[Lag], schema: Mapping[str, Column], days: Mapping[str, Runs]) -> dict[str, Reach]:
     """The least and the largest number of computed columns, by their bounds and those of columns computed from them."""
     columns, differences = {}, {}
     for lag in lags:
         differences[lag.column] = Reach(int(lag.difference.low), lag.most)
         for name in (lag.source, lag.column):
-            column = schema[name]
-            assert isinstance(column, Bounded)
-            columns[name] = Reach(*map(int, column._first_and_last()))
+            columns[name] = _bounds(name, schema, days)
     found = reaches(lags, differences, columns)[1]
     # Where a source is null, a column reaches as far as it says.
     return {lag.column: columns[lag.column] if lag.alone is not None else found[lag.column] for lag in lags}

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.forest.release.columns import Floats
 from spinney.forest.release.conditions import feasible_of
+from spinney.forest.release.days import states_on_days
 from spinney.forest.release.fit import signs
 from spinney.forest.release.lags import narrowed
 from spinney.forest.release.parts import Leaves, Part
@@ -136,8 +137,12 @@ class Laws:
         release = self._release
         near, models, schema = release.schema._as_drawn, release.drawn_columns, release.schema
         cuts = feasible_of(schema, near, models)
-        cuts |= narrowed(list(schema._lags.values()), schema, near, models, {})
-        return {self.names.index(name): cut.left for name, cut in cuts.items()}
+        cuts |= narrowed(list(schema._lags.values()), schema, near, models, {}, days=schema._days)
+        evidence = {self.names.index(name): cut.left for name, cut in cuts.items()}
+        for name, cut in states_on_days(schema, near, models).items():
+            at = self.names.index(name)
+            evidence[at] = evidence.get(at, 1.0) * cut.left
+        return evidence
 
     @cached_property
     def leaves(self) -> list[Leaves]:

@@ -32,6 +32,7 @@ from spinney.forest.release.conditions import (
     resample_above,
     wanted_shares,
 )
+from spinney.forest.release.days import move_to_days, on_asked_days, on_days, states_on_days
 from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, forest_members
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.lags import Wanted, kept_rows, narrowed, settle
@@ -151,13 +152,18 @@ class ForestRelease(Release):
     def finer_leaves(self) -> dict[str, tuple[ColumnModel, NDArray[np.int64]]]:
         """Of each column, the leaves that rows are drawn from, and which leaf each of them is a part of."""
         drawn = self.schema._as_drawn
-        if not self.is_graded:
-            return {name: (model, np.arange(len(model.low))) for name, model in self.columns.items()}
-        return {name: graded_leaves(model, drawn[name]) for name, model in self.columns.items()}
+        found = {
+            name: graded_leaves(model, drawn[name]) if self.is_graded else (model, np.arange(len(model.low)))
+            for name, model in self.columns.items()
+        }
+        for name, runs in self.schema._days.items():
+            if name not in self.schema._lags:
+                found[name] = on_days(*found[name], drawn[name], runs)
+        return found
 
     @cached_property
     def drawn_columns(self) -> dict[str, ColumnModel]:
-        """The columns as rows are drawn from them: with long leaves divided, where they are graded."""
+        """The columns as rows are drawn from them: with long leaves divided, and on their days alone."""
         return {name: finer for name, (finer, _) in self.finer_leaves.items()}
 
     @property
@@ -379,11 +385,14 @@ class ForestRelease(Release):
             if not reached.has_null or not reached.ranges:
                 model_left, left = columns[source].restrict_to_null(wanted=reached.has_null)
                 take(source, Restriction(schema[source], model_left, left))
+        for name, cut in states_on_days(self.schema, schema, columns).items():
+            take(name, cut)
         asked = asked_of_modelled({name: one for name, one in where.items() if name not in of_lags}, self.schema)
         for name, several in asked.items():
             for wanted in several:
                 if name in columns:
-                    take(name, condition(name, schema[name], columns[name], wanted, starts=starts.get(name, ())))
+                    on_its = on_asked_days(name, wanted, self.schema)
+                    take(name, condition(name, schema[name], columns[name], on_its, starts=starts.get(name, ())))
                     continue
                 label, place = next((label, place) for label, place in places.items() if name in place.names)
                 of_place = [schema[one] for one in place.names]
@@ -395,7 +404,7 @@ class ForestRelease(Release):
             # After conditions, whose ends are ends for other columns too.
             for name, cut in feasible_of(self.schema, schema, columns, asked=asked, nulls=nulls).items():
                 take(name, cut)
-            for name, cut in narrowed(lags, self.schema, schema, columns, of_sums).items():
+            for name, cut in narrowed(lags, self.schema, schema, columns, of_sums, days=self.schema._days).items():
                 if name not in nulls:
                     take(name, cut)
             model = model.given(evidence) if evidence else model
@@ -518,7 +527,8 @@ class ForestRelease(Release):
                 places |= dict(zip(place.names, points, strict=True))
         with codes_aside(places, self.schema, schema, columns, rng) as (near, left):
             resample_above(places, states, self.schema._orders, near, left, rng)
-        settle(places, states, list(self.schema._lags.values()), self.schema, schema, rng)
+        move_to_days(places, self.schema, schema)
+        settle(places, states, list(self.schema._lags.values()), self.schema, schema, rng, days=self.schema._days)
         nothing = np.zeros(n_rows)
         return drawn, np.stack([places.get(name, nothing) for name in self.schema])
 

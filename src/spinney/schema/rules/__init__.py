@@ -24,6 +24,7 @@ from spinney.columns import Bounded, Column
 from spinney.errors import SchemaError
 from spinney.schema.plain import at, check_options, typed
 from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet, followed, universe
+from spinney.schema.rules.calendar import OnlyOn, Runs
 from spinney.schema.rules.compare import AtMost, EmptyWhen, First, Implies, NeverAfter, PositionRule
 from spinney.schema.rules.derived import Derived
 from spinney.schema.rules.lags import Elapsing, Lag, check_difference, lags_of, orders_of, with_differences
@@ -141,6 +142,10 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         if sum(empty.column == another.column for another in empties) > 1:
             raise SchemaError(f"EmptyWhen: column {empty.column!r} has two rules that say when it is empty; keep one")
     in_order(rules, EmptyWhen)
+    named = [rule.column for rule in rules if isinstance(rule, OnlyOn)]
+    for name in named:
+        if named.count(name) > 1:
+            raise SchemaError(f"OnlyOn: column {name!r} has two rules that say on which days it lies; keep one")
     _check_derivations(rules, columns)
     for name, least in least_values(rules, columns).items():
         column = columns[name]
@@ -167,11 +172,11 @@ def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> 
         derived[rule.column] = rule
     lags = lags_of(rules, columns)
     in_order([*rules, *lags], Derivation)
-    _check_lags(lags, rules)
+    _check_lags(lags, rules, columns)
     for rule in rules:
         kind = type(rule).__name__
         for name in rule.columns:
-            if name in derived and isinstance(rule, (AtMost, PositionRule)):
+            if name in derived and isinstance(rule, (AtMost, OnlyOn, PositionRule)):
                 if isinstance(rule, AtMost) and isinstance(derived[name], Related):
                     _check_order_of_ratios(rule, derived[name], columns)
                     continue
@@ -208,8 +213,16 @@ def _check_order_of_ratios(rule: AtMost, related: Any, columns: Mapping[str, Col
         )
 
 
-def _check_lags(lags: Sequence[Lag], rules: Sequence[Rule]) -> None:
+def _check_lags(lags: Sequence[Lag], rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     """Every column is another one and a difference by one rule at most, and compared with no others."""
+    on_days = {rule.column: rule for rule in rules if isinstance(rule, OnlyOn)}
+    for lag in lags:
+        gap = on_days[lag.column].runs(columns[lag.column]).longest_gap if lag.column in on_days else 0
+        if lag.most - int(lag.difference.low) < gap:
+            raise SchemaError(
+                f"AtMost: the difference of {lag.column!r} and {lag.source!r} does not reach from one of the days of "
+                f"{on_days[lag.column]!r} to the next; raise its high"
+            )
     computed, stated = [lag.column for lag in lags], {(lag.source, lag.column) for lag in lags}
     for rule in rules:
         if not isinstance(rule, AtMost):
@@ -268,7 +281,7 @@ def clauses_of(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Cla
 # Kinds of rules by the names that files give them, and rules from plain data.
 
 
-RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, Related, First, NeverAfter)
+RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, Related, First, NeverAfter, OnlyOn)
 RULE_TYPES: dict[str, type[Rule]] = {kind.type_name: kind for kind in RULES}
 
 __all__ = [
@@ -284,9 +297,11 @@ __all__ = [
     "Implies",
     "Lag",
     "NeverAfter",
+    "OnlyOn",
     "PositionRule",
     "Related",
     "Rule",
+    "Runs",
     "Sum",
     "check_rules",
     "clauses_of",

@@ -1,4 +1,4 @@
-"""A column that follows from another: codes by a mapping, bands of numbers by cuts.
+"""A column that follows from another: codes by a mapping, bands by cuts, parts of dates, shares, the same value.
 
 It is neither read nor modelled: it is computed in synthetic rows, so it always holds and costs nothing. A condition on
 it is a condition on its source.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +31,17 @@ from spinney.schema.rules.base import (
 from spinney.schema.rules.base import (
     Number as Physical,
 )
+from spinney.schema.rules.calendar import (
+    MONTHS,
+    PARTS,
+    check_arithmetic,
+    products,
+    runs_of_part,
+    share_text,
+    slack_of,
+    sources_of,
+    spellings,
+)
 from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
@@ -49,7 +61,9 @@ class Derived(Derivation):
     """`column` follows from `source`: `Derived("sector", "industry", by={"0170": "farming", "7860": "education"})`.
 
     Numbers are cut into bands: `Derived("band", "income", cuts=[20_000, 50_000], labels=["low", "middle", "high"])`.
-    A value at a cut belongs to the band above it.
+    A value at a cut belongs to the band above it. Dates have parts, `Derived("fiscal_year", "approved", part="year",
+    starting="October")`, numbers have shares, `Derived("guaranteed", "approved", times="0.75")`, and with nothing
+    stated the column has the value of its source: `Derived("billed", "paid")`.
 
     Args:
         column: the name of the column that is computed.
@@ -59,6 +73,10 @@ class Derived(Derivation):
         labels: the value of `column` in each band, one more than there are cuts.
         default: the value for all that `by` does not name. Without it, `by` names every value of the source.
         null: the value where the source is null; by default null.
+        part: of a date or datetime, its "year", "quarter", "month" or "weekday", as a whole number (weekdays from 1 for
+            Monday), or as one of the values of a category: "Monday", "Mon", "March", "Mar", "Q1", "2024".
+        starting: the month in which years begin, such as "October"; years are named after the one in which they end.
+        times: what a number is multiplied by, such as "0.75"; the product is rounded to the steps of `column`.
     """
 
     type_name: ClassVar[str] = "derived"
@@ -70,6 +88,9 @@ class Derived(Derivation):
     labels: Any = field(default=None, kw_only=True)
     default: Any = field(default=None, kw_only=True)
     null: Any = field(default=None, kw_only=True)
+    part: str | None = field(default=None, kw_only=True)
+    starting: str | None = field(default=None, kw_only=True)
+    times: Any = field(default=None, kw_only=True)  # kept as text
 
     def __post_init__(self) -> None:
         names = (self.source,) if isinstance(self.source, str) else self.source
@@ -82,8 +103,15 @@ class Derived(Derivation):
         object.__setattr__(self, "source", tuple(names))
         for option in ("default", "null"):
             object.__setattr__(self, option, self._values([getattr(self, option)], option)[0])
-        if (self.by is None) == (self.cuts is None):
-            raise SchemaError(f"Derived: column {self.column!r} takes either by, a mapping, or cuts and labels")
+        stated = [name for name in ("by", "cuts", "part", "times") if getattr(self, name) is not None]
+        if len(stated) > 1:
+            raise SchemaError(f"Derived: column {self.column!r} takes one of by, cuts, part and times; keep one")
+        if "by" not in stated and (len(self.source) > 1 or self.default is not None):
+            what = stated[0] if stated else "its source alone"
+            raise SchemaError(f"Derived: column {self.column!r} has {what}, which takes one source and no default")
+        if "by" not in stated and "cuts" not in stated:
+            self._check_words()
+            return
         if self.cuts is None:
             if self.labels is not None:
                 raise SchemaError(f"Derived: column {self.column!r} has labels without cuts; state where bands end")
@@ -96,8 +124,24 @@ class Derived(Derivation):
                 f"Derived: column {self.column!r} has {len(self.cuts)} cuts and {len(self.labels)} labels; give one "
                 "cut or more, and one label more than cuts"
             )
-        if len(self.source) > 1 or self.default is not None:
-            raise SchemaError(f"Derived: column {self.column!r} has cuts, which take one source and no default")
+
+    def _check_words(self) -> None:
+        """What is stated of parts and shares makes sense by itself."""
+        about = f"Derived: column {self.column!r}"
+        if self.labels is not None:
+            raise SchemaError(f"{about} has labels without cuts; state where bands end")
+        if self.part is not None and self.part not in PARTS:
+            raise SchemaError(f"{about}: part={brief(self.part)} is not one of {', '.join(PARTS)}")
+        if self.starting is not None:
+            if self.part not in ("year", "quarter"):
+                raise SchemaError(
+                    f"{about}: starting says when years begin; it goes with part='year' or part='quarter'"
+                )
+            if self.starting not in MONTHS:
+                hint = did_you_mean(self.starting, MONTHS)
+                raise SchemaError(f"{about}: starting={brief(self.starting)} is not a month such as 'October'{hint}")
+        if self.times is not None:
+            object.__setattr__(self, "times", share_text(self.times, about))
 
     def _values(self, listed: Any, option: str) -> tuple[Any, ...]:
         try:
@@ -135,6 +179,10 @@ class Derived(Derivation):
         if self.column in self.sources:
             raise SchemaError(f"Derived: column {self.column!r} is its own source; name another")
         column = columns[self.column]
+        if self.is_arithmetic:
+            check_arithmetic(self.column, self.sources[0], self.times, columns)
+            self._check_null(columns)
+            return
         for name in self.columns:
             if isinstance(kind := columns[name], Category) and not kind.has_values:
                 raise SchemaError(f"Derived: column {name!r} has no list of values yet; list its values")
@@ -143,12 +191,26 @@ class Derived(Derivation):
                 f"Derived: column {self.column!r} is of type {column.type_name}; a category, a boolean, an integer or "
                 "a real can be derived"
             )
-        if self.null is not None:
-            self._number(self.null, column)
-        if self.cuts is None:
+        if self.cuts is None and self.part is None:
             self._check_mapping(columns)
         else:
-            self._bands(columns)
+            self.bands(columns)
+        self._check_null(columns)
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether the column is a share of its source, or has its value."""
+        return self.by is None and self.cuts is None and self.part is None
+
+    @property
+    def share(self) -> float:
+        """What a number is multiplied by, as a float."""
+        return float(Fraction(self.times or 1))
+
+    def _check_null(self, columns: Columns) -> None:
+        column = columns[self.column]
+        if self.null is not None:
+            self._number(self.null, column)
         if not column.nullable and self.null is None:
             for name in self.sources:
                 if columns[name].nullable:
@@ -248,10 +310,15 @@ class Derived(Derivation):
 
     # ------------------------------------------------------------------------------------------------------ bands
 
-    def _bands(self, columns: Columns) -> tuple[list[Physical], list[Physical]]:
-        """Where bands begin, and the physical numbers of their labels."""
+    def bands(self, columns: Columns) -> tuple[list[Physical], list[Physical]]:
+        """Where bands begin, and the physical numbers of their labels; of a part of dates, its runs."""
         name = self.sources[0]
         source, column = columns[name], columns[self.column]
+        if self.part is not None:
+            starts, parts = runs_of_part(name, source, self.part, self.starting, f"Derived: column {self.column!r}")
+            known = {part: self._part_number(part, column) for part in dict.fromkeys(parts)}
+            begins: list[Physical] = [*starts[1:]]
+            return begins, [known[part] for part in parts]
         if not isinstance(source, Bounded):
             raise SchemaError(
                 f"Derived: column {name!r} is of type {source.type_name}, which has no order; give by, a mapping"
@@ -263,14 +330,35 @@ class Derived(Derivation):
             raise SchemaError(f"Derived: cuts of column {self.column!r} are not ascending; put them in order")
         return cuts, [self._number(label, column) for label in self.labels]
 
+    def _part_number(self, part: int, column: Column) -> Physical:
+        """The physical number of a part of dates: the number itself, or a value of a list that is spelt like it."""
+        if isinstance(column, Integer):
+            return self._number(part, column)
+        if not column.listed:
+            raise SchemaError(
+                f"Derived: column {self.column!r} is of type {column.type_name}; parts of dates are integers or values "
+                "of a category"
+            )
+        spelt = spellings(str(self.part), part)
+        value = next((one for one in spelt if (type(one), one) in places_in_list(column)), None)
+        if value is None:
+            raise SchemaError(
+                f"Derived: column {self.column!r} has no value for {self.part} {part}; list "
+                f"{' or '.join(map(repr, spelt))}"
+            )
+        return self._number(value, column)
+
     # --------------------------------------------------------------------------------------------- rows and sets
 
     def numbers(self, sources: list[NDArray[Any]], columns: Columns) -> NDArray[np.float64]:
         """The column's physical numbers where those of its sources are these; NaN is null."""
         is_null = np.logical_or.reduce([np.isnan(numbers) for numbers in sources])
         null = np.nan if self.null is None else self._number(self.null, columns[self.column])
-        if self.cuts is not None:
-            cuts, labels = self._bands(columns)
+        if self.is_arithmetic:
+            source, column = columns[self.sources[0]], columns[self.column]
+            return np.where(is_null, null, products(np.where(is_null, 0.0, sources[0]), source, column, self.times))
+        if self.cuts is not None or self.part is not None:
+            cuts, labels = self.bands(columns)
             found = np.array(labels, dtype=np.float64)[np.searchsorted(np.array(cuts), sources[0], side="right")]
             return np.where(is_null, null, found)
         outcomes = self._outcomes(columns)
@@ -302,6 +390,16 @@ class Derived(Derivation):
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
         expected = self.numbers([rows[name] for name in self.sources], schema)
+        if self.times is not None:  # a table may have rounded otherwise
+            source = rows[self.sources[0]]
+            is_far = np.abs(rows[self.column] - source * self.share) > slack_of(schema[self.column])
+            return np.asarray(
+                np.where(
+                    np.isnan(source),
+                    (expected == rows[self.column]) | (np.isnan(expected) & np.isnan(rows[self.column])),
+                    ~is_far & ~np.isnan(rows[self.column]),
+                )
+            )
         return np.asarray((expected == rows[self.column]) | (np.isnan(expected) & np.isnan(rows[self.column])))
 
     def groups(self, columns: Columns) -> list[tuple[Physical | None, ValueSet]]:
@@ -315,8 +413,11 @@ class Derived(Derivation):
         least, most = universe(source)
         default = None if self.default is None else self._number(self.default, columns[self.column])
         ranges: dict[Physical, list[tuple[Physical, Physical]]] = {}
-        if self.cuts is not None:
-            cuts, labels = self._bands(columns)
+        if self.is_arithmetic:
+            places = ((at, ValueSet(((at, at),))) for at in range(len(columns[self.column].listed)))
+            return [(at, self.preimage(one, columns)) for at, one in places] + self._null_group(columns)
+        if self.cuts is not None or self.part is not None:
+            cuts, labels = self.bands(columns)
             for label, low, high in zip(labels, [least, *cuts], [*map(before, cuts), most], strict=True):
                 if max(low, least) <= min(high, most):
                     ranges.setdefault(label, []).append((max(low, least), min(high, most)))
@@ -327,12 +428,27 @@ class Derived(Derivation):
             if default is not None and (others := named.outside(source).ranges):
                 ranges.setdefault(default, []).extend(others)
         found: dict[Physical | None, ValueSet] = {number: ValueSet.of(pairs) for number, pairs in ranges.items()}
-        if source.nullable:
-            null = None if self.null is None else self._number(self.null, columns[self.column])
-            found[null] = found.get(null, ValueSet()) | ValueSet(has_null=True)
+        for null, group in self._null_group(columns):
+            found[null] = found.get(null, ValueSet()) | group
         return list(found.items())
 
+    def _null_group(self, columns: Columns) -> list[tuple[Physical | None, ValueSet]]:
+        """The value of the column where its source is null, if it ever is."""
+        if not columns[self.sources[0]].nullable:
+            return []
+        return [(self.null_number(columns), ValueSet(has_null=True))]
+
+    def null_number(self, columns: Columns) -> Physical | None:
+        """The physical number of the column where a source is null; None is null."""
+        return None if self.null is None else self._number(self.null, columns[self.column])
+
     def preimage(self, wanted: ValueSet, columns: Columns) -> ValueSet:
+        if self.is_arithmetic:
+            source, column = columns[self.sources[0]], columns[self.column]
+            null = self.null_number(columns)
+            is_null = wanted.has_null if null is None else null in wanted
+            found = sources_of(wanted, source, column, self.times)
+            return ValueSet(found.ranges, is_null and source.nullable)
         groups = self.groups(columns)
         parts = [part for number, part in groups if (wanted.has_null if number is None else number in wanted)]
         has_null = any(part.has_null for part in parts)
@@ -341,7 +457,10 @@ class Derived(Derivation):
     def to_dict(self) -> dict[str, Any]:
         source: Any = self.sources[0] if len(self.sources) == 1 else list(self.sources)
         described: dict[str, Any] = {"type": self.type_name, "column": self.column, "source": source}
-        if self.cuts is not None:
+        if self.by is None and self.cuts is None:
+            stated = {"part": self.part, "starting": self.starting, "times": self.times}
+            described |= {name: value for name, value in stated.items() if value is not None}
+        elif self.cuts is not None:
             described |= {"cuts": list(self.cuts), "labels": list(self.labels)}
         elif len(self.sources) == 1:
             described["by"] = {_spelt(key): value for key, value in self.by}
@@ -353,12 +472,15 @@ class Derived(Derivation):
     def __repr__(self) -> str:
         source = self.sources[0] if len(self.sources) == 1 else list(self.sources)
         if self.cuts is not None:
-            how = f"cuts={list(self.cuts)!r}, labels={list(self.labels)!r}"
+            how = f", cuts={list(self.cuts)!r}, labels={list(self.labels)!r}"
+        elif self.by is None:
+            how = ""
         else:
-            how = f"by={dict(self.by)!r}" if len(self.by) <= 8 else f"by=<{len(self.by)} values>"
-        stated = {"default": self.default, "null": self.null}
+            how = f", by={dict(self.by)!r}" if len(self.by) <= 8 else f", by=<{len(self.by)} values>"
+        words = {"part": self.part, "starting": self.starting, "times": self.times}
+        stated = words | {"default": self.default, "null": self.null}
         more = "".join(f", {name}={value!r}" for name, value in stated.items() if value is not None)
-        return f"Derived({self.column!r}, {source!r}, {how}{more})"
+        return f"Derived({self.column!r}, {source!r}{how}{more})"
 
 
 def _plain(value: Any) -> Any:

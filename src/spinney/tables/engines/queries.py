@@ -31,8 +31,9 @@ from spinney.errors import InputError
 from spinney.grid.codes import interleave
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import Pieces, piece_table
-from spinney.schema.rules import AtMost, Clause, Derived, Related, Rule, Sum
+from spinney.schema.rules import AtMost, Clause, Derived, OnlyOn, Related, Rule, Sum
 from spinney.schema.rules.base import ValueSet, universe
+from spinney.schema.rules.calendar import slack_of
 from spinney.schema.rules.related import steps_expression
 from spinney.schema.schema import Schema, parts_first
 from spinney.tables.source import HeldRows
@@ -222,6 +223,12 @@ def breaks(rule: Rule, numbers: Numbers, schema: Schema) -> nw.Expr:
         return _is_no_sum(rule, numbers, schema)
     if isinstance(rule, Derived):
         return _is_not_derived(rule, numbers, schema)
+    if isinstance(rule, OnlyOn):
+        value, is_missing = numbers[rule.column]
+        least, most = universe(schema[rule.column])
+        runs = rule.runs(schema[rule.column])
+        ends = [int(runs.first[0]) - 1, *runs.last.tolist()]
+        return ~is_missing & (value >= least) & (value <= most) & (value > staircase(value, runs.first.tolist(), ends))
     if isinstance(rule, Related):
         return _has_no_ratio(rule, numbers, schema)
     return reduce(or_, [~_obeys(clause, numbers, schema) for clause in rule.clauses(schema)])
@@ -271,12 +278,30 @@ def _is_not_derived(rule: Derived, numbers: Numbers, schema: Schema) -> nw.Expr:
     if len(rule.sources) > 1:
         return _is_not_derived_of_several(rule, numbers, schema)
     name = rule.sources[0]
+    if rule.part is not None or (rule.is_arithmetic and not schema[name].listed):
+        return _is_not_computed(rule, numbers, schema)
     is_broken = nw.lit(False)
     for number, group in rule.groups(schema):
         is_here = _is_in(*numbers[name], group, schema, name)
         is_other = ~is_missing if number is None else is_missing | (value != number)
         is_broken = is_broken | (is_here & is_other)
     return is_broken
+
+
+def _is_not_computed(rule: Derived, numbers: Numbers, schema: Schema) -> nw.Expr:
+    """Whether the column is another part of a date, or another product, than its source has."""
+    (value, is_missing), (source, is_source_missing) = (numbers[name] for name in rule.columns)
+    null = rule.null_number(schema)
+    if rule.part is not None:
+        starts, labels = rule.bands(schema)
+        is_other = value != staircase(source, starts, [int(label) for label in labels])
+    elif rule.times is None:
+        is_other = value != source
+    else:
+        product = source.cast(nw.Float64) * rule.share
+        is_other = (value.cast(nw.Float64) - product).abs() > slack_of(schema[rule.column])
+    is_other_than_null = ~is_missing if null is None else is_missing | (value != null)
+    return nw.when(is_source_missing).then(is_other_than_null).otherwise(is_missing | is_other)
 
 
 def _is_not_derived_of_several(rule: Derived, numbers: Numbers, schema: Schema) -> nw.Expr:
