@@ -200,7 +200,7 @@ _PREAMBLE = """\
 #     [[rules]]
 #     type = "at-most"      # column is never larger than other
 #     column = "start"
-#     other = "end"         # of dates and times, `difference = { type = "integer", low = 0, high = 365 }` may be known
+#     other = "end"
 #
 #     [[rules]]
 #     type = "empty-when"   # column is missing exactly when other has one of the values
