@@ -110,6 +110,7 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
     assert [rule_from_dict(1, entry) for entry in entries] == [
         sp.Implies({"age": (0, 14)}, {"marital": ["never", None]}),
         sp.Sum("total", ["fare", "tip", "tolls"]),
+        sp.Related("guaranteed", "approved", ratios=[1, "0.75"]),
         sp.Derived("sector", "industry", by={"0170": "farming", "7860": "education"}),
     ]
 
