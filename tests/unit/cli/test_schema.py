@@ -109,6 +109,8 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
     entries = tomllib.loads('[[rules]]\ntype = "implies"' + more)["rules"]
     assert [rule_from_dict(1, entry) for entry in entries] == [
         sp.Implies({"age": (0, 14)}, {"marital": ["never", None]}),
+        sp.Derived("fiscal_year", "weight", part="year", starting="October"),
+        sp.OnlyOn("weight", "weekdays"),
         sp.Sum("total", ["fare", "tip", "tolls"]),
         sp.Related("guaranteed", "approved", ratios=[1, "0.75"]),
         sp.Derived("sector", "industry", by={"0170": "farming", "7860": "education"}),
