@@ -324,3 +324,20 @@ def test_runs_of_days():
     hours = sp.OnlyOn("a", "weekdays").runs(moments)
     assert [moments.logical(first) for first in hours.first] == [datetime(2000, 1, 3)]
     assert [moments.logical(last) for last in hours.last] == [datetime(2000, 1, 7, 23)]
+
+
+def test_many_ranges_leave_what_each_of_them_leaves():
+    """A column cut to many ranges at once, against cuts to one range after another."""
+    rng = np.random.default_rng(3)
+    length = rng.integers(1, 40, 30).astype(float)
+    low = np.cumsum(length + rng.integers(0, 3, 30)) - length
+    states = np.sort(rng.integers(0, 5, 30)).astype(np.int32)
+    weights = np.where(states == 2, 0.0, rng.random(30))
+    model = ColumnModel(low, length, np.zeros(30, dtype=bool), weights, states, 5)
+    begin = np.cumsum(rng.integers(3, 9, 60)).astype(float)
+    stop = begin + rng.integers(1, 3, 60)
+    cut, left = model.restrict_to_ranges(begin, stop)
+    pieces = [model.restrict_to_range(first, last) for first, last in zip(begin, stop, strict=True)]
+    assert left == pytest.approx(np.sum([one for _, one in pieces], axis=0))
+    single = [(piece.low[at], piece.weights[at]) for piece, _ in pieces for at in np.flatnonzero(piece.weights > 0)]
+    assert sorted(zip(cut.low, cut.weights, strict=True)) == pytest.approx(sorted(single))

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 # Rows of the released model, and of each redrawn one.
-_N_ROWS, _N_REDRAWN_ROWS = 200_000, 40_000
+_N_ROWS, _N_REDRAWN_ROWS = 100_000, 40_000
+# Conditions that are kept with the rows that meet them.
+_MOST_KEPT = 1_000
 _SEED = 0x1A6
 # Intervals are so many times as wide as redrawn models say, for what states are too coarse to show.
 _SAFETY = 1.5
@@ -45,6 +47,7 @@ class DrawnAnswers:
     def __init__(self, release: ForestRelease, *, n_redrawn: int) -> None:
         self._release = release
         self._n_redrawn = n_redrawn
+        self._met: dict[tuple[int, str, str], NDArray[np.bool_]] = {}
 
     @cached_property
     def _tables(self) -> list[Floats]:
@@ -90,7 +93,7 @@ class DrawnAnswers:
         names = question.columns
         values = self._values(table, names)
         n_rows = self._tables[table].shape[1]
-        is_met, is_given = (self._meets(each, values, n_rows) for each in (question.where, question.given))
+        is_met, is_given = (self._meets(table, each, values, n_rows) for each in (question.where, question.given))
         if question.kind in ("count", "proportion"):
             among = max(int(is_given.sum()), 1)
             share = float((is_met & is_given).sum()) / among
@@ -109,9 +112,17 @@ class DrawnAnswers:
         low, middle, high = np.quantile(numbers, [ends[0], question.at, ends[1]])
         return float(middle), float(high - low) ** 2 / 4
 
-    def _meets(self, where: Mapping[str, object], values: Mapping[str, Floats], n_rows: int) -> NDArray[np.bool_]:
+    def _meets(
+        self, table: int, where: Mapping[str, object], values: Mapping[str, Floats], n_rows: int
+    ) -> NDArray[np.bool_]:
+        """Which rows of a table meet conditions."""
         schema: Schema = self._release.schema
         is_met = np.ones(n_rows, dtype=np.bool_)
         for name, wanted in where.items():
-            is_met &= allowed(name, schema[name], wanted).holds(values[name])
+            condition = (table, name, repr(wanted))  # which cells of a table share
+            if condition not in self._met:
+                if len(self._met) > _MOST_KEPT:
+                    self._met.clear()
+                self._met[condition] = allowed(name, schema[name], wanted).holds(values[name])
+            is_met &= self._met[condition]
         return is_met

@@ -93,6 +93,18 @@ class ColumnModel(LeafModel):
         share = np.where(self._is_point(), (low <= self.low) & (self.low < high), share)
         return self._keeping(np.where(self.is_null, 0.0, share), start, length_within(start, stop))
 
+    def restrict_to_ranges(self, begin: Floats, stop: Floats) -> tuple[ColumnModel, Floats]:
+        """A column of whole places cut to many ranges, ascending and apart, and how much of each state is left."""
+        of, run = overlaps(self.low, np.where(self.is_null, self.low, self.low + self.length), begin, stop)
+        low = np.maximum(self.low[of], begin[run])
+        length = np.minimum((self.low + self.length)[of], stop[run]) - low
+        share, inside = length / self.length[of], self.inside()
+        base = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9)
+        left = np.bincount(self.states[of], weights=inside[of] * share, minlength=self.n_states).astype(np.float64)
+        weights, is_null = base[of] * share, np.zeros(len(of), dtype=np.bool_)
+        cut = replace(self, low=low, length=length, is_null=is_null, weights=weights, states=self.states[of])
+        return cut, left
+
     def starting_at(self, first: int, stop: int, *, n_places: int) -> tuple[ColumnModel, Floats]:
         """A column of `n_places` whole places cut to first <= place < stop, where `first` is place 0 from then on.
 
@@ -232,6 +244,18 @@ class ColumnModel(LeafModel):
         stop = self.low[leaf] + self.length[leaf]
         places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
         return np.where(self.is_null[leaf], np.nan, places)
+
+
+def overlaps(low: Floats, end: Floats, begin: Floats, stop: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of some stretches overlap which ranges, both from one place up to another: all such pairs, in order.
+
+    Ranges are ascending and apart; an empty stretch overlaps none.
+    """
+    first = np.searchsorted(stop, low, side="right")
+    last = np.where(end > low, np.searchsorted(begin, end, side="left"), first)
+    n_ranges = np.maximum(last - first, 0)
+    of = np.repeat(np.arange(len(low)), n_ranges)
+    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(n_ranges) - n_ranges, n_ranges)
 
 
 def joined(pieces: Sequence[tuple[ColumnModel, Floats]]) -> tuple[ColumnModel, Floats]:

@@ -374,8 +374,9 @@ def _cut_to_set(name: str, column: Column, model: ColumnModel, values: ValueSet)
     if cut is None:
         return Restriction(column, *model.restrict_to_null())
     origin = whole_range(cut.column)[0]
-    pieces = [cut.model.restrict_to_range(low - origin, high + 1 - origin) for low, high in values.ranges]
-    pieces = [(piece, cut.left * left) for piece, left in pieces]
+    ends = np.array([(low - origin, high + 1 - origin) for low, high in values.ranges], dtype=np.float64)
+    piece, left = cut.model.restrict_to_ranges(ends[:, 0], ends[:, 1])
+    pieces = [(piece, cut.left * left)]
     return Restriction(cut.column, *joined([*pieces, *([model.restrict_to_null()] if values.has_null else [])]))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.columns.reading import nearest_multiples
-from spinney.forest.release.columns import ColumnModel, Floats
+from spinney.forest.release.columns import ColumnModel, Floats, overlaps
 from spinney.forest.release.conditions import Restriction, whole_numbers
 from spinney.forest.release.related import Asked
 from spinney.release.answers.question import allowed, never
@@ -29,20 +29,17 @@ Integers = NDArray[np.int64]
 def on_days(model: ColumnModel, leaf: Integers, column: Column, runs: Runs) -> tuple[ColumnModel, Integers]:
     """Leaves cut to the days of a column, and which leaf each was a part of; those without days weigh nothing."""
     begin, stop = _places(column, runs)
-    end = model.low + model.length
-    first = np.searchsorted(stop, model.low, side="right")
-    last = np.searchsorted(begin, end, side="left")
+    end = np.where(model.is_null, model.low, model.low + model.length)
+    on, run = overlaps(model.low, end, begin, stop)
+    without = np.setdiff1d(np.arange(len(end)), on)  # nulls, and leaves without days
+    of = np.concatenate([on, without])
+    low = np.concatenate([np.maximum(model.low[on], begin[run]), model.low[without]])
+    length = np.concatenate([np.minimum(end[on], stop[run]), (model.low + model.length * model.is_null)[without]]) - low
+    order = np.lexsort([low, of])
+    of, low, length = of[order], low[order], length[order]
     is_value = ~model.is_null
-    n_parts = np.where(is_value, np.maximum(last - first, 0), 1)
-    kept = np.maximum(n_parts, 1)
-    of = np.repeat(np.arange(len(model.low)), kept)
-    run = first[of] + np.arange(len(of)) - np.repeat(np.cumsum(kept) - kept, kept)
-    is_cut = (is_value & (n_parts > 0))[of]
-    at = np.minimum(run, len(begin) - 1)
-    low = np.where(is_cut, np.maximum(model.low[of], begin[at]), model.low[of])
-    length = np.where(is_cut, np.minimum(end[of], stop[at]) - low, np.where(is_value[of], 0.0, model.length[of]))
-    held = np.bincount(of, weights=np.where(is_cut, length, 0.0), minlength=len(model.low))
-    share = np.divide(length, held[of], out=np.zeros_like(length), where=is_cut & (held[of] > 0))
+    held = np.bincount(of, weights=length, minlength=len(model.low))
+    share = np.divide(length, held[of], out=np.zeros_like(length), where=held[of] > 0)
     weights = model.weights[of] * np.where(is_value[of], share, 1.0)
     parted = replace(model, low=low, length=length, is_null=model.is_null[of], weights=weights, states=model.states[of])
     return parted, leaf[of]
@@ -63,9 +60,8 @@ def states_on_days(
 def _days_left(column: Column, model: ColumnModel, runs: Runs) -> Restriction | None:
     """The column with states that hold no days left out; None where all hold some."""
     begin, stop = _places(column, runs)
-    first = np.searchsorted(stop, model.low, side="right")
-    last = np.searchsorted(begin, model.low + np.maximum(model.length, 1.0), side="left")
-    holds = model.is_null | ((last > first) & (model.length > 0))
+    holds = model.is_null.copy()
+    holds[overlaps(model.low, model.low + model.length, begin, stop)[0]] = True
     left = (model.per_state(holds.astype(np.float64)) > 0).astype(np.float64)
     return None if left.all() else Restriction(column, model, left)
 

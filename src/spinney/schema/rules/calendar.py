@@ -55,6 +55,20 @@ def runs_of_part(name: str, source: Column, part: str, starting: str | None, abo
     return list(starts), list(parts)
 
 
+@lru_cache(maxsize=64)
+def sets_of_part(source: Date | Datetime, part: str, starting: str | None) -> tuple[tuple[int, ValueSet], ...]:
+    """The physical numbers that have each part of dates."""
+    starts, parts = _runs(source, part, 0 if starting is None else MONTHS.index(starting))
+    least, most = universe(source)
+    lows = [least, *starts[1:]]
+    highs = [*(start - 1 for start in starts[1:]), most]
+    ranges: dict[int, list[tuple[Any, Any]]] = {}
+    for value, low, high in zip(parts, lows, highs, strict=True):
+        if low <= high:
+            ranges.setdefault(value, []).append((low, high))
+    return tuple((value, ValueSet.of(pairs)) for value, pairs in ranges.items())
+
+
 def _check_reach(name: str, column: Date | Datetime, about: str) -> None:
     first, last = _days_of(column)
     if (last - first).days > _MOST_DAYS:

@@ -37,6 +37,7 @@ from spinney.schema.rules.calendar import (
     check_arithmetic,
     products,
     runs_of_part,
+    sets_of_part,
     share_text,
     slack_of,
     sources_of,
@@ -416,7 +417,12 @@ class Derived(Derivation):
         if self.is_arithmetic:
             places = ((at, ValueSet(((at, at),))) for at in range(len(columns[self.column].listed)))
             return [(at, self.preimage(one, columns)) for at, one in places] + self._null_group(columns)
-        if self.cuts is not None or self.part is not None:
+        if self.part is not None:
+            self.bands(columns)  # which says what is wrong
+            parts = sets_of_part(source, self.part, self.starting)
+            found_parts = {self._part_number(part, columns[self.column]): group for part, group in parts}
+            return [*found_parts.items(), *self._null_group(columns)]
+        if self.cuts is not None:
             cuts, labels = self.bands(columns)
             for label, low, high in zip(labels, [least, *cuts], [*map(before, cuts), most], strict=True):
                 if max(low, least) <= min(high, most):

@@ -336,9 +336,11 @@ class Elapsing(Integer):
         if source.is_null is None:
             return reading.Physical(np.minimum(own.values - source.values, self.lag.most), own.is_null)
         apart = np.minimum(own.values - np.where(source.is_null, 0, source.values), self.lag.most)
+        if self.lag.alone is None:
+            is_null = source.is_null if own.is_null is None else source.is_null | own.is_null
+            return reading.Physical(apart, is_null)
         above = np.maximum(own.values - first, 0) + alone
-        is_null = source.is_null if self.lag.alone is None else own.is_null
-        return reading.Physical(np.where(source.is_null, above, apart), is_null)
+        return reading.Physical(np.where(source.is_null, above, apart), own.is_null)
 
     def _combined_expression(self, own: Reading, parts: Mapping[str, Reading]) -> Reading:
         """The same as an expression of an engine."""
