@@ -10,8 +10,7 @@ A schema file reads
 and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns,
 [[places]] tables which columns are one thing, and a [person] table whose rows they are.
 
-    residuals         the difference between a total and its parts, as a column that is computed on reading
-    schema            `Schema`, its files, and the schemas that follow from it (modelled, as read, as drawn)
+`Schema` is here with its files, and the schemas that follow from it: modelled, as read, as drawn.
 """
 
 from __future__ import annotations
@@ -19,23 +18,20 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from spinney.columns import Bounded, Category, Column, Identifier, Real
+from spinney.columns import Bounded, Category, Column
 from spinney.columns.base import check_characters
 from spinney.documents import Document, Documented, Facts, Table
 from spinney.errors import SchemaError
 from spinney.files import write_whole
-from spinney.machine import lazily
 from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import all_of, check_plain, column_from_dict, entries_of, parse_toml, read_schema_text
 from spinney.schema.rules import (
     Derivation,
-    Elapsing,
     Lag,
     OnlyOn,
     Rule,
@@ -47,57 +43,8 @@ from spinney.schema.rules import (
     widened,
     with_differences,
 )
-from spinney.schema.rules.related import Related, coded_column
-from spinney.schema.rules.sums import Sum
+from spinney.schema.rules.related import Related
 from spinney.text import brief, did_you_mean
-
-if TYPE_CHECKING:
-    import narwhals as nw
-    import numpy as np
-
-    from spinney.columns import reading
-else:
-    np, nw, reading = lazily("numpy", "narwhals", "spinney.columns.reading")
-
-
-# ------------------------------------------------------------------------------------------------------------ residuals
-# The residual of a sum as a column that is computed while a table is read: the total less its parts.
-#
-# It stands in the place of the total in the schema that a table is read by. In memory and in batches it is computed
-# of the columns that were read (`_combined`), by engines that answer queries it is an expression
-# (`tables.engines.queries`): the same subtractions of floats in the same order.
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Residual(Real):
-    """The total of a `Sum` less its parts."""
-
-    of: Sum | None = field(default=None, kw_only=True)
-    parts: tuple[tuple[str, Column], ...] = field(default=(), kw_only=True)
-
-    @property
-    def _also_reads(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.parts)
-
-    def _combined_expression(self, total: reading.Reading, parts: Mapping[str, reading.Reading]) -> reading.Reading:
-        """The same of expressions: missing where one of them is, wrong where one of them is."""
-        assert self.of is not None
-        numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
-        is_missing, is_wrong = total.is_missing, total.is_wrong
-        for part in parts.values():
-            is_missing, is_wrong = is_missing | part.is_missing, is_wrong | part.is_wrong
-        return reading.Reading(self.of.difference(total.number.cast(nw.Float64), numbers), is_missing, is_wrong)
-
-    def _combined(self, total: reading.Physical, parts: Mapping[str, reading.Physical]) -> reading.Physical:
-        """The residual of rows whose total and parts are these. SENSITIVE."""
-
-        def floats(found: reading.Physical) -> Any:
-            values = np.asarray(found.values, dtype=np.float64)
-            return values if found.is_null is None else np.where(found.is_null, np.nan, values)
-
-        assert self.of is not None
-        numbers = {name: floats(part) for name, part in parts.items()}
-        return reading.Physical(np.asarray(self.of.difference(floats(total), numbers)))
 
 
 def parts_first(columns: Mapping[str, Column]) -> list[str]:
@@ -105,14 +52,6 @@ def parts_first(columns: Mapping[str, Column]) -> list[str]:
     read = [name for name, column in columns.items() if column.is_read]
     ordered = dict.fromkeys(other for name in read for other in (*columns[name]._also_reads, name))
     return [name for name in ordered if columns[name].is_read]
-
-
-def residual_column(rule: Sum, columns: Mapping[str, Column]) -> Residual:
-    """What is read in the place of a total."""
-    assert rule.residual is not None
-    stated = {field.name: getattr(rule.residual, field.name) for field in fields(rule.residual)}
-    parts = tuple((name, columns[name]) for name in rule.sources)
-    return Residual(**stated, of=rule, parts=parts)
 
 
 # --------------------------------------------------------------------------------------------------------------- schema
@@ -348,14 +287,7 @@ class Schema(Documented, Mapping[str, Column]):
             return self if self._person_rows is None else Schema(self._columns)
         columns: dict[str, Column] = dict(self._columns)
         for rule in self._derivations:
-            if isinstance(rule, Sum) and rule.residual is not None:
-                columns[rule.column] = residual_column(rule, self._columns)
-            elif isinstance(rule, Related):
-                columns[rule.column] = coded_column(rule, self._columns)
-            elif isinstance(rule, Lag):
-                columns[rule.column] = Elapsing.at(rule, self._columns)
-            else:
-                columns[rule.column] = Identifier()
+            columns[rule.column] = rule.read_as(self._columns)
         return Schema(columns)
 
     # ---------------------------------------------------------------------------------------- bounds

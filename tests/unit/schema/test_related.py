@@ -12,7 +12,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.rules.related import coded_column, parse_ratio, ratio_text
+from spinney.schema.rules.related import parse_ratio, ratio_text
 from spinney.tables.frames import open_table
 
 WHOLE = sp.Integer(0, 1_000_000)
@@ -136,7 +136,7 @@ def test_what_is_modelled_has_a_step_for_each_ratio():
     schema = related([1, "0.5"], CENTS, CENTS)
     assert schema._modelled["x"] == sp.Real(-50, 2000.02, multiple_of=0.01)
     assert schema["x"] == CENTS
-    assert isinstance(coded_column(schema.rules[0], schema), sp.Real)
+    assert isinstance(schema.rules[0].read_as(schema), sp.Real)
     assert schema._modelled["y"] == CENTS
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from spinney.columns import Bounded, Category, Column
+from spinney.columns import Bounded, Category, Column, Identifier
 from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.machine import lazily
@@ -356,6 +356,10 @@ class Derivation(Rule):
     def modelled_of(self, columns: Columns) -> Column | None:  # noqa: ARG002  # for rules that model something
         """What is modelled in place of the column; None where it follows from the others alone."""
         return None
+
+    def read_as(self, columns: Columns) -> Column:  # noqa: ARG002  # for rules that model something
+        """What a table is read by in place of the column: nothing where it follows from the others alone."""
+        return Identifier()
 
     @abstractmethod
     def compute(self, arrays: Mapping[str, pa.Array], columns: Columns, drawn: pa.Array | None) -> pa.Array:

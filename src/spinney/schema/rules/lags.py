@@ -73,6 +73,12 @@ class Lag(Derivation):
     def modelled_of(self, columns: Columns) -> Column:  # noqa: ARG002
         return self.difference
 
+    def read_as(self, columns: Columns) -> Elapsing:
+        stated = {one.name: getattr(self.difference, one.name) for one in fields(self.difference)}
+        column = columns[self.column]
+        assert isinstance(column, Bounded)
+        return Elapsing(**stated, lag=self, of=column)
+
     def conditioned(self, wanted: ValueSet, columns: Columns) -> tuple[str, ValueSet]:  # noqa: ARG002
         """A condition stays with the column: it is one on two others."""
         return self.column, wanted
@@ -245,14 +251,6 @@ class Elapsing(Integer):
 
     lag: Lag | None = field(default=None, kw_only=True)
     of: Bounded | None = field(default=None, kw_only=True)
-
-    @classmethod
-    def at(cls, lag: Lag, columns: Columns) -> Elapsing:
-        """What is read in the place of the larger column."""
-        stated = {one.name: getattr(lag.difference, one.name) for one in fields(lag.difference)}
-        column = columns[lag.column]
-        assert isinstance(column, Bounded)
-        return cls(**stated, lag=lag, of=column)
 
     @property
     def _also_reads(self) -> tuple[str, ...]:

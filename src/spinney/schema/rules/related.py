@@ -243,6 +243,12 @@ class Related(Derivation):
         ends = numbers_at(base, np.array([least, most], dtype=np.int64)).tolist()
         return ends[0], ends[1]
 
+    def read_as(self, columns: Columns) -> Column:
+        modelled = self.modelled_of(columns)
+        stated = {option.name: getattr(modelled, option.name) for option in fields(modelled)}
+        kind = CodedInteger if modelled.is_whole else CodedReal
+        return kind(**stated, of=self, plain=tuple((name, columns[name]) for name in self.columns))
+
     # -------------------------------------------------------------------------------------------------------- rows
 
     def steps_at(self, place: NDArray[np.int64], base_steps: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
@@ -441,11 +447,3 @@ class CodedReal(_Coded, Real):
 
     of: Related | None = field(default=None, kw_only=True)
     plain: tuple[tuple[str, Column], ...] = field(default=(), kw_only=True)
-
-
-def coded_column(rule: Related, columns: Columns) -> Column:
-    """What is read in the place of a related column."""
-    modelled = rule.modelled_of(columns)
-    stated = {option.name: getattr(modelled, option.name) for option in fields(modelled)}
-    kind = CodedInteger if modelled.is_whole else CodedReal
-    return kind(**stated, of=rule, plain=tuple((name, columns[name]) for name in rule.columns))

@@ -3,6 +3,10 @@
 The total is computed in synthetic rows, in whole numbers of the common step of its parts, and the private table's own
 is never read. With a `residual`, the difference between the total and its parts is modelled in its place, and added.
 A null part, or a null residual, makes the total null.
+
+    the rule    `Sum`: checks, ends, rows
+    residual    the total less its parts, as a table is read
+    steps       values and bounds as whole numbers of their steps
 """
 
 from __future__ import annotations
@@ -10,11 +14,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns import Column, Integer, Number, Real, exact
+from spinney.columns import Column, Identifier, Integer, Number, Real, exact
 from spinney.errors import SchemaError
 from spinney.machine import lazily
 from spinney.schema.plain import column_from_dict
@@ -22,11 +26,14 @@ from spinney.schema.rules.base import Columns, Derivation, ValueSet, check_name
 from spinney.text import brief
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from spinney.columns import reading
 else:
-    np, pa = lazily("numpy", "pyarrow")
+    nw, np, pa, reading = lazily("narwhals", "numpy", "pyarrow", "spinney.columns.reading")
 
 
 # Sums of so many steps are counted without overflow.
@@ -95,6 +102,12 @@ class Sum(Derivation):
     def modelled_of(self, columns: Columns) -> Column | None:
         del columns
         return self.residual
+
+    def read_as(self, columns: Columns) -> Column:
+        if self.residual is None:
+            return Identifier()
+        stated = {option.name: getattr(self.residual, option.name) for option in fields(self.residual)}
+        return Residual(**stated, of=self, parts=tuple((name, columns[name]) for name in self.sources))
 
     # ------------------------------------------------------------------------------------------------------ checks
 
@@ -273,6 +286,48 @@ class Sum(Derivation):
             plain = list(plain)
         residual = "" if self.residual is None else f", residual={self.residual!r}"
         return f"Sum({self.column!r}, {plain!r}{residual})"
+
+
+# ------------------------------------------------------------------------------------------------------------- residual
+# The residual of a sum as a column that is computed while a table is read: the total less its parts.
+#
+# In memory and in batches it is computed of the columns that were read (`_combined`), by engines that answer queries it
+# is an expression (`tables.engines.queries`): the same subtractions of floats in the same order.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Residual(Real):
+    """The total of a `Sum` less its parts."""
+
+    of: Sum | None = field(default=None, kw_only=True)
+    parts: tuple[tuple[str, Column], ...] = field(default=(), kw_only=True)
+
+    @property
+    def _also_reads(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.parts)
+
+    def _combined_expression(self, total: reading.Reading, parts: Mapping[str, reading.Reading]) -> reading.Reading:
+        """The same of expressions: missing where one of them is, wrong where one of them is."""
+        assert self.of is not None
+        numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
+        is_missing, is_wrong = total.is_missing, total.is_wrong
+        for part in parts.values():
+            is_missing, is_wrong = is_missing | part.is_missing, is_wrong | part.is_wrong
+        return reading.Reading(self.of.difference(total.number.cast(nw.Float64), numbers), is_missing, is_wrong)
+
+    def _combined(self, total: reading.Physical, parts: Mapping[str, reading.Physical]) -> reading.Physical:
+        """The residual of rows whose total and parts are these. SENSITIVE."""
+
+        def floats(found: reading.Physical) -> Any:
+            values = np.asarray(found.values, dtype=np.float64)
+            return values if found.is_null is None else np.where(found.is_null, np.nan, values)
+
+        assert self.of is not None
+        numbers = {name: floats(part) for name, part in parts.items()}
+        return reading.Physical(np.asarray(self.of.difference(floats(total), numbers)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- steps
 
 
 def _floats(array: pa.Array) -> NDArray[np.float64]:
