@@ -153,6 +153,27 @@ def birds_and_sightings() -> tuple[dict[str, pa.Table], sp.Tables]:
     return {"birds": birds, "sightings": rows}, sp.Tables(schemas, links=[link])
 
 
+def steps_table() -> tuple[pa.Table, sp.Schema]:
+    """Amounts in hundreds, prices in halves, weekdays."""
+    rng = np.random.default_rng(8)
+    n = 2_000
+    days = rng.integers(0, 7_000, n)
+    days -= np.maximum(days % 7 - 4, 0)  # counted from a Monday
+    table = pa.table(
+        {
+            "amount": (np.rint(np.exp(rng.normal(9, 1, n)) / 100) * 100).clip(0, 10**6).astype(np.int64),
+            "price": pa.array(np.rint(rng.gamma(2, 20, n) * 2).clip(0, 2_000) / 2, mask=rng.random(n) < 0.2),
+            "day": [date(2000, 1, 3) + timedelta(days=int(day)) for day in days],
+        }
+    )
+    columns = {
+        "amount": sp.Integer(0, 10**6),
+        "price": sp.Real(0, 1_000, multiple_of="0.01", nullable=True),
+        "day": sp.Date("2000-01-01", "2019-12-31"),
+    }
+    return table, sp.Schema(columns)
+
+
 def models() -> dict[str, Callable[[], FrontDoor]]:
     """Models that leave nothing to automatic values, by name; fitted when called."""
     # The first files were made when one class had both rules, with levels of its own and cubes by PrivTree's too.
@@ -188,6 +209,7 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "forest-measured": lambda: sp.ForestSynthesizer(
             "5", "1e-6", unit="add-remove", assumed_rows=None, target="is_female"
         ).fit(*forest_table(), entropy=entropy()),
+        "forest-steps": lambda: sp.ForestSynthesizer("5", "1e-6").fit(*steps_table(), entropy=entropy()),
         "people-linked": lambda: sp.LinkedSynthesizer("5", "1e-6", target="birds.is_ringed").fit(
             *birds_and_sightings(), entropy=entropy()
         ),
@@ -298,6 +320,7 @@ def _measured(measured: Measured) -> dict[str, Any]:
                 "groups": [_column(group.tolist()) for group in column.groups],
                 **({} if column.piles is None else {"piles": _column(column.piles.noisy.tolist())}),
                 **({} if column.piles is None else {"pile": _column(column.piles.pile.tolist())}),
+                **({} if column.grain is None else {"grain": _column(column.grain.noisy.tolist())}),
             }
             for column in columns
         ],

@@ -75,6 +75,10 @@ Entry = Caught | str  # or why no game can see it
 ORDER = "what is released is the same: only the order of charge and look is wrong"
 WIDER = "it adds noise where nobody can be: useless bins, and no more is told of anybody"
 LESS = "rows that are counted nowhere move the table by less than was paid for; the sums are wrong, nobody is told of"
+STEPS = (
+    "games hand tables of counts to the noise, and none counts the steps of a column, which have the noise of any "
+    "table; that rows are in one class, and tables are charged, is checked over all neighbours"
+)
 
 
 def table(stage: Any, mu: str, unit: Unit) -> GaussianTables:
@@ -384,6 +388,8 @@ SPIKES: dict[str, Entry] = {
     # They get the noise of one-way tables, which shows where that is the smaller.
     "spikes for nothing": Caught(column("2", "0.5"), _spikes("spikes for nothing")),
     "spikes counted twice": Caught(column("0.5", "2"), _spikes("spikes counted twice")),
+    "steps that overlap": STEPS,
+    "steps for nothing": STEPS,
 }
 
 SUMS: dict[str, Entry] = {

@@ -53,6 +53,7 @@ def exact_plan(
     n_trees: int = 0,
     n_one_way: int = 0,
     n_spikes: int = 0,
+    n_grain: int = 0,
     n_choices: int = 0,
     n_cliques: int = 0,
     levels: int = 16,
@@ -64,6 +65,7 @@ def exact_plan(
         "trees": n_trees,
         "one-way": n_one_way,
         "spikes": n_spikes,
+        "grain": n_grain,
         "selection": n_choices,
         "cliques": n_cliques,
     }
@@ -238,13 +240,13 @@ def released_for_neighbours(axis: ColumnAxis, unit: Unit, cutoff: int) -> tuple[
     one = axis.axis
     cells = [*range(one.first, one.last + 1), *([one.null_cell] if one.nullable else [])]
     rows = [(place,) for place in (0, 0, len(cells) - 1)]
-    plan = exact_plan(n_trees=1, n_one_way=1, n_spikes=1, unit=unit)
+    plan = exact_plan(n_trees=1, n_one_way=1, n_spikes=1, n_grain=1, unit=unit)
     with _handed() as seen:
         for table in [rows, *neighbouring_rows(rows, (len(cells),), unit)]:
             codes = np.array([cells[place] for (place,) in table], dtype=np.uint64) << np.uint64(64 - one.bits)
             counts = CellCounts.from_codes(axis.lattice, codes.reshape(-1, 1))
             prepaid = PrepaidMechanisms(plan, Ledger(unit=unit), _noise())
-            release_column(counts, prepaid, ruler=axis.ruler, cutoff=cutoff)
+            release_column(counts, prepaid, ruler=axis.ruler, cutoff=cutoff, grain=axis.grain)
     return seen, len(rows)
 
 

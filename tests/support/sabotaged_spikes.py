@@ -14,8 +14,10 @@ from unittest import mock
 import numpy as np
 
 import spinney as sp
+from spinney.counting.counts import CellCounts
 from spinney.forest import prepaid
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.grid.grain import Grain
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.mechanisms import ComposedRelease, GaussianTables
 from spinney.privacy.noise.gaussian import discrete_gaussian
@@ -38,6 +40,16 @@ def spikes_share_no_row() -> float:
         seen, _ = released_for_neighbours(axis, unit, cutoff)
         if axis.ruler is not None and not share_no_row(seen["spikes"], unit):
             return 0.0
+    return 1.0
+
+
+def steps_are_of_a_partition() -> float:
+    """Classes of the steps of a column: every row is in one of them, whichever steps its value is a multiple of."""
+    for axis, unit in product(small_axes(), UNITS_OF_ROWS):
+        if axis.grain is not None:
+            seen, n_rows = released_for_neighbours(axis, unit, ALWAYS)
+            if seen["grain"][0].sum() != n_rows or not share_no_row(seen["grain"], unit):
+                return 0.0
     return 1.0
 
 
@@ -109,9 +121,38 @@ def spikes_counted_twice() -> AbstractContextManager[Any]:
     return _spikes_by(averaged)
 
 
+def steps_that_overlap() -> AbstractContextManager[Any]:
+    """Every multiple of a step is counted, also where a larger one divides it, by which a row is in several classes."""
+    rows_by = CellCounts.rows_by
+
+    def nested(self: CellCounts, grain: Grain) -> Any:
+        counts = rows_by(self, grain)
+        for place in range(grain.n_values - 2, 0, -1):
+            if grain.blocks[place] == grain.blocks[place + 1]:
+                counts[place] += counts[place + 1]
+        return counts
+
+    return mock.patch.object(CellCounts, "rows_by", nested)
+
+
+def steps_for_nothing() -> AbstractContextManager[Any]:
+    """Steps get noise, that of one-way tables, but nobody takes them out of what was paid for."""
+    noisy_counts = PrepaidMechanisms.noisy_counts
+
+    def free(self: PrepaidMechanisms, true_counts: Any, stage: str) -> Any:
+        if stage != "grain":
+            return noisy_counts(self, true_counts, stage)
+        variance = self.plan.tables["one-way"].variance
+        return true_counts + prepaid.discrete_gaussian(variance).draw(len(true_counts), self._entropy)
+
+    return mock.patch.object(PrepaidMechanisms, "noisy_counts", free)
+
+
 SPIKE_CAGES: dict[str, tuple[Check, Sabotage]] = {
     "overlapping spikes": (spikes_share_no_row, spikes_that_overlap),
     "spikes at both ends": (spikes_share_no_row, spikes_at_both_ends),
+    "steps that overlap": (steps_are_of_a_partition, steps_that_overlap),
+    "steps for nothing": (every_table_is_charged, steps_for_nothing),
     "spikes for nothing": (every_table_is_charged, spikes_for_nothing),
     "spikes counted twice": (every_table_is_charged, spikes_counted_twice),
 }

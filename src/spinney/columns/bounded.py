@@ -53,6 +53,7 @@ class Bounded(Column):
     _rungs: ClassVar[tuple[int, int]]  # the magnitudes among which bounds are paid for, as powers of two
     _reach: ClassVar[str] = "what a column of its type can hold"  # which bounds are possible at all
     _spans_decades: ClassVar[bool] = False  # whether round values are those of few digits
+    _counts_days: ClassVar[bool] = False  # whether physical numbers are days since 1970
     _round_steps: ClassVar[tuple[int, ...]] = ()  # otherwise: physical numbers whose multiples are round, longest first
     _widest: ClassVar[tuple[Any, Any] | None] = None  # bounds that hold whatever is in the table, where there are any
 

@@ -144,6 +144,7 @@ class Date(Calendar):
     _counted_from: ClassVar[str] = "low"
     _rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
     _round_steps: ClassVar[tuple[int, ...]] = (7, 1)
+    _counts_days: ClassVar[bool] = True
     _most_decimals: ClassVar[tuple[int, int]] = (0, 0)
     _spark_cast: ClassVar[str] = "for example with to_date(column, format)"
     _span: ClassVar[tuple[Any, Any]] = EARLIEST_DAY, LATEST_DAY

@@ -234,6 +234,7 @@ class Marks:
 
     def __init__(self, lattice: Lattice, rooted: RootedRuler, *, most_nodes: int) -> None:
         self.lattice, axis = lattice, lattice.axes[0]
+        self.grain = rooted.grain
         n_cells, ruler = rooted.ruler.n_cells, rooted.ruler
         nodes = rooted.nodes(most_nodes)
         piles = ruler.pile_stops(nodes, np.full_like(nodes, n_cells))
@@ -244,6 +245,11 @@ class Marks:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers are counted: the rows from each mark up to the next, then those of each class."""
+        return len(self) + (0 if self.grain is None else self.grain.n_classes)
 
     def find(self, column: AxisCells, start: int, stop: int, cells: Cells, places: NDArray[np.int32]) -> None:
         """Cells of rows start..stop, and the last mark that does not lie after each, into what is given."""
@@ -288,7 +294,7 @@ class MarkFinder:
 
 
 class MarkCounter(Sensitive):
-    """Numbers of rows from each mark up to the next, of all rows so far.
+    """Numbers of rows from each mark up to the next, and in each class of a grain, of all rows so far.
 
     Args:
         marks: what they are counted between.
@@ -298,7 +304,7 @@ class MarkCounter(Sensitive):
 
     def __init__(self, marks: Marks, *, n_rows: int, n_copies: int) -> None:
         self.marks = marks
-        self._sums = PartialSums(len(marks), n_copies, counts_type(n_rows))
+        self._sums = PartialSums(marks.n_numbers, n_copies, counts_type(n_rows))
 
     @property
     def lattice(self) -> Lattice:
@@ -307,13 +313,18 @@ class MarkCounter(Sensitive):
     def add(self, columns: list[AxisCells], start: int, stop: int) -> None:
         """Count rows start..stop of a column. Threads may do so at once."""
         places, cells = np.empty(stop - start, dtype=np.int32), np.empty(_BLOCK, dtype=np.int64)
+        grain, n_marks = self.marks.grain, len(self.marks)
+        of_classes = np.zeros(self.marks.n_numbers - n_marks, dtype=np.int64)
         for first in range(start, stop, _BLOCK):
             n_here = min(_BLOCK, stop - first)
             self.marks.find(columns[0], first, first + n_here, cells[:n_here], places[first - start :][:n_here])
+            if grain is not None:
+                of_classes += np.bincount(grain.classes(cells[:n_here]), minlength=len(of_classes))
         with self._sums.one() as counts:
             _add_cells(places, counts)
+            counts[n_marks:] += of_classes.astype(counts.dtype)
 
-    def between(self) -> Counts:
+    def numbers(self) -> Counts:
         """All numbers together; nothing is left here."""
         return self._sums.total()
 

@@ -8,6 +8,7 @@ Counts are the one form in which rows reach a mechanism, and the last one that i
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from spinney.counting.sorting import (
 )
 from spinney.errors import InputError
 from spinney.grid.codes import Codes, Indices, add_axis, expand_axis, expansions, spread_tables
+from spinney.grid.grain import Grain
 from spinney.grid.lattice import Axis, Lattice
 from spinney.grid.pieces import piece_table
 from spinney.machine import by_slices
@@ -212,6 +214,9 @@ class ColumnCounts(Protocol):
     def rows_below(self, cells: Indices) -> Indices:
         """True numbers of rows in the cells before some cells."""
 
+    def rows_by(self, grain: Grain) -> Indices:
+        """True numbers of rows in each class of a grain."""
+
 
 class CellCounts(NeverPickled):
     """Codes (n, n_words) in order, on a lattice, with true counts (n,). A node of a tree is a range of positions.
@@ -296,6 +301,26 @@ class CellCounts(NeverPickled):
         _codes_below(self.true_codes, codes, self._n_ordered, found)
         stop = np.where(is_inside, found, len(self))
         return stop if self.true_counts is None else self.rows_between(np.zeros_like(stop), stop)
+
+    def rows_by(self, grain: Grain) -> Indices:
+        """True numbers of rows in each class of a grain, of a lattice of one axis, in any order of its rows."""
+        shift, lock = np.uint64(64 - self.lattice.depth), Lock()
+        total = np.zeros(grain.n_classes, dtype=np.int64)
+
+        def count(rows: slice) -> None:
+            mine = np.zeros_like(total)
+            for start in range(rows.start, rows.stop, _BLOCK):
+                here = slice(start, min(start + _BLOCK, rows.stop))
+                classes = grain.classes((self.true_codes[here, 0] >> shift).astype(np.int64))
+                if self.true_counts is None:
+                    mine += np.bincount(classes, minlength=len(mine))
+                else:
+                    np.add.at(mine, classes, self.true_counts[here].astype(np.int64))
+            with lock:
+                total[:] += mine
+
+        by_slices(count, len(self))
+        return total
 
 
 @compiled

@@ -40,6 +40,7 @@ from spinney.forest.release.columns import (
     CODE_STANDS_OUT,
     ColumnModel,
     Floats,
+    as_written,
     code_weights,
     even_leaves,
     leaf_places,
@@ -47,10 +48,12 @@ from spinney.forest.release.columns import (
     numbered,
 )
 from spinney.forest.release.fit import number_weights, possible_weights, region_weights
-from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.grain import Steps
+from spinney.forest.release.measured import MeasuredGrain, NoiseLaw
 from spinney.forest.release.places import PlaceModel
 from spinney.grid.axes import ColumnAxis, Parting, PlaceAxis
 from spinney.grid.codes import Codes, Indices
+from spinney.grid.grain import Grain
 from spinney.grid.lattice import Axis, Lattice, needs_tree
 from spinney.grid.ruler import CodeLevels, Ruler
 from spinney.privacy.budget import Unit
@@ -82,8 +85,9 @@ class NoisyColumn:
     levels: CodeLevels | None = None  # of codes in a hierarchy, whose groups were counted too
     noisy_groups: tuple[NDArray[np.int64], ...] = ()  # how many rows they hold, level by level; in the first null too
 
-    noise: NoiseLaw | None = None  # of all counts but spikes, where there are any
+    noise: NoiseLaw | None = None  # of all counts but spikes and grain, where there are any
     spike_noise: NoiseLaw | None = None
+    grain: MeasuredGrain | None = None  # how many rows are in each class of the steps that values come in
     is_told: bool = False  # whether a prior tells more than the counts do, in small leaves too
 
     @property
@@ -109,6 +113,7 @@ def release_column(
     cutoff: float,
     levels: CodeLevels | None = None,
     parting: Parting | None = None,
+    grain: Grain | None = None,
 ) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
     axis, noisy = counts.lattice.axes[0], partial(prepaid.noisy_counts, stage="one-way")
@@ -119,7 +124,11 @@ def release_column(
     roots = None if parting is None else parting.first
     ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff), roots=roots)
     spikes = partial(prepaid.noisy_counts, stage="spikes"), prepaid.plan.noise_law("spikes")
-    return noisy_ranges(axis, ranges, (ranges.true_counts, ranges.true_spikes), ((noisy, noise), spikes))
+    column = noisy_ranges(axis, ranges, (ranges.true_counts, ranges.true_spikes), ((noisy, noise), spikes))
+    if grain is None:
+        return column
+    noisy_grain = prepaid.noisy_counts(counts.rows_by(grain), "grain")
+    return replace(column, grain=MeasuredGrain(noisy_grain, prepaid.plan.noise_law("grain")))
 
 
 def noisy_cells(
@@ -496,6 +505,7 @@ def column_model(
         cells: the column's cells, of which piles have a few to themselves and lie at their round value.
         is_stated: whether every value is to be told from the others, where the column has no tree.
     """
+    counted = column
     column, weights = spread_codes(column, total) if column.levels is not None else (part_spikes(column), None)
     low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
     weights = leaf_weights(column, low, length, total) if weights is None else weights
@@ -511,6 +521,10 @@ def column_model(
     else:
         states = _pool_rare(column, marked, most_states)
     model = ColumnModel(low, length, column.is_null, weights, states.astype(np.int32), int(states.max()) + 1)
+    if column.grain is not None and cells is not None and not column.is_told:
+        leaf = np.searchsorted(counted.first, column.first, side="right") - 1
+        stds = column.grain.noise.std, column.noise_std, column.spike_std
+        model = as_written(model, cells, Steps(column.grain.noisy.astype(np.float64), *stds, leaf))
     return model, Cut(column.axis, column.first, states)
 
 

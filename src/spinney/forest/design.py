@@ -151,6 +151,9 @@ _FEWEST_STATES, MOST_STATES = 8, 32
 
 # Of what a column with a tree is given for its counts, this much goes to the rows at round numbers.
 _SPIKES_SHARE = Fraction(1, 8)
+# A column whose cells hold one value each is asked in which steps people write it, for this part of the budget, and all
+# such columns together for no more than that one: it adds less than half of that to the deviation of all other noise.
+_GRAIN_SHARE, _MOST_GRAIN = Fraction(2, 1000), Fraction(16, 1000)
 # One place is given a fifth of the budget, n of them n parts of n + 4: a map needs more than a column does. Of that,
 # this much goes to the shape of its tree.
 _PLACE_PARTS = 4
@@ -262,6 +265,7 @@ def design(
     utility_share: Fraction | None = None,
     stars: Sequence[int] = (),
     has_plain_pairs: bool = False,
+    has_grain: bool = True,
     plan_of: Callable[[Shape], ForestPlan] | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
@@ -270,8 +274,8 @@ def design(
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
     `analyses_share` and `utility_share` which parts of the budget the sums of named regressions and figures of utility
     get, if there are any. `stars` are columns that all others are counted with as with the target, and
-    `has_plain_pairs` says that pairs of a tree are counted without it; `plan_of` gives the plan of a shape where a
-    forest is not all that the budget pays for.
+    `has_plain_pairs` says that pairs of a tree are counted without it, `has_grain` that columns are asked in which
+    steps their values come; `plan_of` gives the plan of a shape where a forest is not all that the budget pays for.
     """
     if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
@@ -297,6 +301,7 @@ def design(
             analyses_share=analyses_share,
             utility_share=utility_share,
             n_stars=len(stars),
+            has_grain=has_grain,
         )
         if structure == "tree" and not shape.times["cliques"]:  # stated tables join all columns
             continue
@@ -420,6 +425,7 @@ def _shape(
     analyses_share: Fraction | None = None,
     utility_share: Fraction | None = None,
     n_stars: int = 0,
+    has_grain: bool = True,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -434,6 +440,7 @@ def _shape(
         "trees": len(trees),
         "one-way": sum(axis.n_tables for axis in columns) - n_counted,
         "spikes": len(trees),
+        "grain": sum(axis.grain is not None for axis in columns) if has_grain else 0,
         "regions": len(places),
         "places": len(places),
         "workload": len(stated),
@@ -454,6 +461,9 @@ def _shape(
     used += shares["workload"]
     shares["prior"] = used * _PRIOR_SHARE / (1 - _PRIOR_SHARE)
     used += shares["prior"] * bool(numbers["prior"])
+    grain_share = min(_GRAIN_SHARE * numbers["grain"], _MOST_GRAIN)
+    shares["grain"] = used * grain_share / (1 - grain_share)
+    used += shares["grain"]
     if analyses_share is not None:
         shares["analyses"] = used * analyses_share / (1 - analyses_share)
         used += shares["analyses"]

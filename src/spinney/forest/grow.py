@@ -94,7 +94,16 @@ def _kept(noisy: NoisyColumn | NoisyPlace | None, cut: AnyCut, parting: Parting 
         if parted.pile is not None and np.array_equal(parted.first, cut.first):
             pile = parted.pile
         piles = MeasuredPiles(noisy.noisy_spikes, noisy.spike_noise, pile)
-    return MeasuredColumn(kind, noisy.noisy_counts, noisy.noise, leaf, possible, piles=piles, groups=noisy.noisy_groups)
+    return MeasuredColumn(
+        kind,
+        noisy.noisy_counts,
+        noisy.noise,
+        leaf,
+        possible,
+        piles=piles,
+        groups=noisy.noisy_groups,
+        grain=noisy.grain,
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- the fit
@@ -310,7 +319,13 @@ def _release_columns(
             continue
         cutoff = design.plan.noise_std("one-way")
         noisy[index] = release_column(
-            counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels, parting=partings.get(index)
+            counts,
+            prepaid,
+            ruler=axis.ruler,
+            cutoff=cutoff,
+            levels=axis.levels,
+            parting=partings.get(index),
+            grain=axis.grain if "grain" in design.plan.tables else None,
         )
     return dict(sorted(noisy.items()))
 
@@ -319,7 +334,7 @@ def _rooted(axis: AnyAxis, parting: Parting | None) -> RootedRuler | None:
     """The hierarchy that a column's tree is cut along, if it has one."""
     if isinstance(axis, PlaceAxis) or axis.ruler is None or axis.levels is not None:
         return None
-    return RootedRuler(axis.ruler, np.zeros(1, dtype=np.int64) if parting is None else parting.first)
+    return RootedRuler(axis.ruler, np.zeros(1, dtype=np.int64) if parting is None else parting.first, axis.grain)
 
 
 def _with_prior(

@@ -4,6 +4,7 @@
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
     spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
+    grain        rows in each class of the steps that a column's values come in: round amounts, days of the week
     regions      a PrivTree for each place, over its columns together: its shape alone
     places       counts of all regions, place by place
     workload     the tables that the call states
@@ -71,7 +72,7 @@ _LARGEST_RATE = Fraction(32)
 # Stages in the order in which they are paid for.
 _ORDER: tuple[StageName, ...] = (
     *("trees", "regions"),
-    *("one-way", "spikes", "places", "workload", "pairs", "cliques"),
+    *("one-way", "spikes", "grain", "places", "workload", "pairs", "cliques"),
     *("selection", "prior"),
     *("analyses", "products", "utility"),
     *("row trees", "row one-way", "row spikes", "alikeness", "row selection", "row tables"),
@@ -118,7 +119,7 @@ class ForestPlan:
 
     @property
     def tables(self) -> dict[str, DiscreteLaplaceCounts | GaussianTables]:
-        """Of "classes", "one-way", "spikes", "places", "workload", "pairs" and "cliques", those that there are."""
+        """Those of "classes", "one-way", "spikes", "grain", "places", "workload", "pairs" and "cliques" there are."""
         return self._of(DiscreteLaplaceCounts) | self._of(GaussianTables)
 
     @property

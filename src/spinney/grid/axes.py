@@ -26,6 +26,7 @@ from spinney.columns.category import group_starts
 from spinney.columns.reading import numbers_rounding_to
 from spinney.errors import SchemaError
 from spinney.grid.codes import Codes, deinterleave, possible_nodes
+from spinney.grid.grain import Grain, day_grain, number_grain
 from spinney.grid.lattice import (
     Axis,
     Lattice,
@@ -78,6 +79,7 @@ class ColumnAxis:
     unit: Fraction | None = None  # physical length of a cell
     offset: int = 0  # of columns that are whole: where in its cell the round value lies
     levels: CodeLevels | None = None  # of codes in a hierarchy: groups that are counted beside the codes
+    grain: Grain | None = None  # where every cell holds one value: in which steps people may write these
 
     @property
     def lattice(self) -> Lattice:
@@ -188,7 +190,10 @@ def _of_reals(name: str, column: Real) -> ColumnAxis:
     axis = real_axis(name, column, n_cells=last - first + 1, width=float(unit))
     axis = replace(axis, origin=float((first - Fraction(1, 2)) * unit))
     ruler = number_ruler(axis.last + 1, -first, _mantissa(unit), is_single=step is None)
-    return ColumnAxis(axis, ruler, unit if column.bits is None or unit == step else None)
+    grain = None
+    if unit == step:
+        grain = number_grain(axis.last + 1, -first, _mantissa(unit), nullable=column.nullable)
+    return ColumnAxis(axis, ruler, unit if column.bits is None or unit == step else None, grain=grain)
 
 
 def _of_wholes(name: str, column: Bounded) -> ColumnAxis:
@@ -202,11 +207,21 @@ def _of_wholes(name: str, column: Bounded) -> ColumnAxis:
     zero = (column._phase - low) // size
     is_at_round = column.bits is None and (low + offset - column._phase) % size == 0
     unit = Fraction(size) if is_at_round else None
+    grain = _grain_of_wholes(axis, column, zero) if size == column.step and unit is not None else None
     if column._spans_decades:
-        return ColumnAxis(axis, number_ruler(axis.last + 1, zero, _mantissa(Fraction(size))), unit, offset)
+        return ColumnAxis(axis, number_ruler(axis.last + 1, zero, _mantissa(Fraction(size))), unit, offset, grain=grain)
     places = [-(-(np.array(starts, dtype=np.int64) - low) // size) for starts in column._landmarks()]
     ruler = calendar_ruler(axis.last + 1, zero, divisors(size, column._round_steps), places)
-    return ColumnAxis(axis, ruler, unit, offset)
+    return ColumnAxis(axis, ruler, unit, offset, grain=grain)
+
+
+def _grain_of_wholes(axis: Axis, column: Bounded, zero: int) -> Grain | None:
+    """That of numbers in steps, or of single days."""
+    if column._spans_decades and column._phase == 0:
+        return number_grain(axis.last + 1, zero, _mantissa(Fraction(column.step)), nullable=column.nullable)
+    if column._counts_days and column.step == 1:
+        return day_grain(axis.last + 1, whole_range(column)[0], nullable=column.nullable)
+    return None
 
 
 def _fewest(column: Bounded, least: int) -> int:

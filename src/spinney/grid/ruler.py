@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.grid.grain import Grain
 from spinney.machine import by_slices
 
 # ---------------------------------------------------------------------------------------------------------- code levels
@@ -160,6 +161,7 @@ class RootedRuler:
 
     ruler: Ruler
     roots: Cells  # first cells of these ranges, ascending, from cell 0 on
+    grain: Grain | None = None  # in whose classes rows are counted too
 
     def nodes(self, most: int) -> Cells:
         """First cells of the ranges that as many levels of cuts make as leave no more than `most` of them."""

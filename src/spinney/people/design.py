@@ -217,6 +217,7 @@ def persons_design(
         effort=effort,
         stars=numbers[1:],
         has_plain_pairs=True,
+        has_grain=False,
         plan_of=plan_of,
     )
     anchor = None if plan.target is None else list(schema._modelled).index(variables.names[plan.target])

@@ -207,6 +207,7 @@ def fields_in_old_part(kind: str, described: Mapping[str, Any]) -> dict[str, Any
 #     trees       the shapes of a forest's column trees
 #     one-way     counts of every leaf and category, column by column
 #     spikes      rows in the first cells of every leaf of a column tree, where round numbers lie
+#     grain       rows in each class of a column's steps: round amounts, days of the week and ends of months
 #     regions     the shapes of a forest's trees of places
 #     places      counts of every region, place by place
 #     workload    the tables that the call states
@@ -243,6 +244,7 @@ StageName = Literal[
     "trees",
     "one-way",
     "spikes",
+    "grain",
     "regions",
     "places",
     "workload",
@@ -351,7 +353,15 @@ class GaussianTables(_Part):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[tuple[str, str]] = ("table", "tables")
-    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
+    stages: ClassVar[tuple[StageName, ...]] = (
+        "one-way",
+        "spikes",
+        "grain",
+        "places",
+        "workload",
+        "pairs",
+        "cliques",
+    )
     distribution: ClassVar[Distribution] = "discrete gaussian"
 
     def scale(self, unit: Unit) -> Fraction:  # noqa: ARG002 - of the law of all counts alike
@@ -581,6 +591,7 @@ class DiscreteLaplaceCounts(_Event):
         "classes",
         "one-way",
         "spikes",
+        "grain",
         "places",
         "workload",
         "pairs",

@@ -272,7 +272,7 @@ def release_class(kind: str) -> type[Release]:
 
 
 FORMAT = "spinney-release"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -573,6 +573,7 @@ STAGES = {
     "trees": "where columns are divided",
     "one-way": "every column by itself",
     "spikes": "round numbers and other piles",
+    "grain": "steps that values come in",
     "regions": "where places are divided",
     "places": "regions of places",
     "workload": "tables that the call names",

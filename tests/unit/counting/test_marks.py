@@ -58,7 +58,7 @@ def ruled(
         again.append(n_rows)
         return CellCounts.from_codes(axis.lattice, marks.codes_inside(columns[0], N, is_wanted))
 
-    return RuledCounts(marks, run.between(), read), count_cells(table, axis.lattice), marks, again
+    return RuledCounts(marks, run.numbers(), read), count_cells(table, axis.lattice), marks, again
 
 
 def test_ranges_that_are_cut_where_a_pile_ends_are_read_with_the_others():

@@ -77,7 +77,7 @@ def least_squares(frame: pl.DataFrame, response: str, predictors: list[str]) -> 
 
 def fit(analyses, **options):
     options = {"epsilon": 2} | options
-    return sp.ForestSynthesizer(analyses=analyses, **options).fit(table(), SCHEMA, entropy=sp.UnsafeSeededEntropy(3))
+    return sp.ForestSynthesizer(analyses=analyses, **options).fit(table(), SCHEMA, entropy=sp.UnsafeSeededEntropy(6))
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ FORESTS = {
     ),
     "rounds": lambda: (sp.ForestSynthesizer("5", "1e-6", quality="high"), *make.mixed_table()),
     "codes": lambda: (sp.ForestSynthesizer("3", "1e-6", unit="add-remove"), *codes_table()),
-    "piles": lambda: (sp.ForestSynthesizer("3", "1e-6", target="group"), *piled_table()),
+    "piles": lambda: (sp.ForestSynthesizer("1", "1e-6", target="group"), *piled_table()),
     "rules": lambda: (sp.ForestSynthesizer("3", "1e-6"), *ruled_table()),
     "little": lambda: (sp.ForestSynthesizer("0.02", "1e-6"), *make.mixed_table()),
 }
@@ -108,6 +108,8 @@ def test_a_release_holds_every_table_as_it_left_the_mechanisms(name, monkeypatch
         kept += [(*stages, column.noise, tuple(counts.tolist())) for counts in (column.noisy, *column.groups)]
         if column.piles is not None:
             kept.append(("spikes", column.piles.noise, tuple(column.piles.noisy.tolist())))
+        if column.grain is not None:
+            kept.append(("grain", column.grain.noise, tuple(column.grain.noisy.tolist())))
     assert sorted(kept, key=repr) == sorted(left, key=repr)
 
 

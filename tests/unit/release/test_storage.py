@@ -106,7 +106,7 @@ def test_the_file_opens_with_everyday_tools(model, path):
         assert archive.testzip() is None
         card = json.loads(archive.read("card.json"))
         table = pa.ipc.open_file(io.BytesIO(archive.read(member))).read_all()
-    assert (card["format"], card["format_version"]) == ("spinney-release", 3)
+    assert (card["format"], card["format_version"]) == ("spinney-release", 4)
     sums = [f"noisy_sum_{axis}" for axis in range(10)] if member == "leaves.arrow" else []
     words = [f"code_{word}" for word in range(contents.lattice.n_words)]
     assert table.column_names == [*words, "depth", "noisy_count", *sums]
@@ -124,7 +124,7 @@ def check_forest_file(release, path):
         leaves, model, *_, products = (
             pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in names[1:]
         )
-    assert (card["format"], card["format_version"], card["kind"]) == ("spinney-release", 3, "forest")
+    assert (card["format"], card["format_version"], card["kind"]) == ("spinney-release", 4, "forest")
     assert leaves.column_names == ["column", "low", "length", "is_null", "weights", "states"]
     assert model.column_names == ["clique", "potentials"]
     n_sums = sum(len(sums) for sums in products["sums"].to_pylist())

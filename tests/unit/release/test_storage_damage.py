@@ -122,11 +122,11 @@ def test_foreign_files(content, path):
         sp.load(path)
 
 
-@in_one_test("version", [4, 99, "3", None, 1.5])
+@in_one_test("version", [5, 99, "3", None, 1.5])
 def test_newer_versions(whole, path, version):
     """A file from the future names its version, ours, and the remedy."""
     path.write_bytes(rewritten(whole[0], lambda card: card.update(format_version=version)))
-    with pytest.raises(FileError, match=r"format version .* reads up to 3; upgrade"):
+    with pytest.raises(FileError, match=r"format version .* reads up to 4; upgrade"):
         sp.load(path)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.compiled import compiled
+from spinney.forest.release.grain import GrainLaw, Steps, grain_law, written_weights
 from spinney.graph.model import Offsets
 from spinney.grid.axes import ColumnAxis, Parting, PlaceAxis
 from spinney.grid.lattice import Axis, needs_tree
@@ -80,6 +81,7 @@ class ColumnModel(LeafModel):
     weights: Floats  # (n_leaves,), not negative
     states: NDArray[np.int32]  # (n_leaves,)
     n_states: int  # of the whole column; what is left of a cut one may be of a few
+    law: GrainLaw | None = None  # where rows lie inside leaves of several values; None: evenly
 
     def reach(self) -> Floats:
         """The length of each leaf; 1 of null."""
@@ -90,6 +92,7 @@ class ColumnModel(LeafModel):
         start = np.maximum(self.low, low)
         stop = np.minimum(self.low + self.length, high)
         share = np.where(self.length > 0, np.clip(stop - start, 0, None) / np.where(self.length > 0, self.length, 1), 0)
+        share = self._by_law(share, start, stop)
         share = np.where(self._is_point(), (low <= self.low) & (self.low < high), share)
         return self._keeping(np.where(self.is_null, 0.0, share), start, length_within(start, stop))
 
@@ -98,7 +101,7 @@ class ColumnModel(LeafModel):
         of, run = overlaps(self.low, np.where(self.is_null, self.low, self.low + self.length), begin, stop)
         low = np.maximum(self.low[of], begin[run])
         length = np.minimum((self.low + self.length)[of], stop[run]) - low
-        share, inside = length / self.length[of], self.inside()
+        share, inside = self._by_law(length / self.length[of], low, low + length, of), self.inside()
         base = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9)
         left = np.bincount(self.states[of], weights=inside[of] * share, minlength=self.n_states).astype(np.float64)
         weights, is_null = base[of] * share, np.zeros(len(of), dtype=np.bool_)
@@ -114,7 +117,19 @@ class ColumnModel(LeafModel):
         start = np.maximum(begin, first)
         length = np.clip(np.minimum(end, stop) - start, 0, None)
         share = np.where(self.is_null, 0.0, length / np.maximum(end - begin, 1))
-        return self._keeping(share, (start - first).astype(np.float64), length.astype(np.float64))
+        share = self._by_law(share, start.astype(np.float64), (start + length).astype(np.float64))
+        cut, left = self._keeping(share, (start - first).astype(np.float64), length.astype(np.float64))
+        return cut if self.law is None else replace(cut, law=self.law.moved(first)), left
+
+    def _by_law(self, share: Floats, start: Floats, stop: Floats, leaf: NDArray[np.int64] | None = None) -> Floats:
+        """Shares of leaves, all or some, that lie from `start` up to `stop`; by the law in those of several values."""
+        if self.law is None:
+            return share
+        leaf = np.arange(len(self.low)) if leaf is None else leaf
+        is_cut = self.law.holds_several(self.length[leaf]) & ~self.is_null[leaf] & (share > 0) & (share < 1)
+        cut, share = np.flatnonzero(is_cut), share.copy()
+        share[cut] = self.law.share(self.low[leaf[cut]], self.length[leaf[cut]], start[cut], stop[cut])
+        return share
 
     def _whole_ends(self, n_places: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where leaves begin and end, in whole places. Ends beyond 2^53 were rounded: what nearly touches does."""
@@ -188,6 +203,7 @@ class ColumnModel(LeafModel):
         stop = np.where(np.append(is_first[1:], True), (self.low + self.length)[leaf], np.append(low[1:], 0.0))
         length = np.where(inside.sum(axis=1)[leaf] > 0, length_within(low, stop), self.length[leaf])
         share = np.divide(length, self.length[leaf], out=np.ones_like(length), where=self.length[leaf] > 0)
+        share = self._by_law(share, low, low + length, leaf)
         return replace(
             self,
             low=low,
@@ -243,7 +259,22 @@ class ColumnModel(LeafModel):
         # The high end of a leaf is the low end of the next; rounding must not reach it.
         stop = self.low[leaf] + self.length[leaf]
         places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
+        if self.law is not None:
+            places = self._written(places, leaf, rng)
         return np.where(self.is_null[leaf], np.nan, places)
+
+    def _written(self, places: Floats, leaf: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+        """Places in leaves of several values drawn anew, by the law of the column."""
+        assert self.law is not None
+        several = np.flatnonzero(self.law.holds_several(self.length) & ~self.is_null)
+        number = np.full(len(self.low), -1)
+        number[several] = np.arange(len(several))
+        rows = np.flatnonzero(number[leaf] >= 0)
+        low, length = self.low[several], self.length[several]
+        drawn = self.law.places(low, length, number[leaf[rows]], rng)
+        stop = np.nextafter(low + length, -np.inf)[number[leaf[rows]]]
+        places[rows] = np.clip(drawn, low[number[leaf[rows]]], stop)
+        return places
 
 
 def overlaps(low: Floats, end: Floats, begin: Floats, stop: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -600,6 +631,21 @@ def _round_numbers(near: float, far: float) -> Iterator[float]:
     """1, 2 and 5 times the powers of ten between two positive numbers."""
     for power in range(math.floor(math.log10(near)), math.ceil(math.log10(far)) + 1):
         yield from (number * 10.0**power for number in _ROUND if near < number * 10.0**power < far)
+
+
+def with_law(model: ColumnModel, cells: ColumnAxis, steps: Steps) -> ColumnModel:
+    """The leaves that rows are drawn from, with the law by which these lie inside them."""
+    here = np.flatnonzero(~model.is_null)
+    return replace(model, law=grain_law(cells, model.low[here], model.length[here], model.weights[here], steps))
+
+
+def as_written(model: ColumnModel, cells: ColumnAxis, steps: Steps) -> ColumnModel:
+    """The leaves with the weights that follow from counts and from the steps in which values come."""
+    here, weights = np.flatnonzero(~model.is_null), model.weights.copy()
+    of_values = replace(steps, leaf=steps.leaf[here])
+    places = model.low[here], model.length[here]
+    weights[here] = written_weights(cells, *places, weights[here], model.states[here], of_values)
+    return model.weighing(weights)
 
 
 # ---------------------------------------------------------------------------------------------------------- leaf bounds

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from spinney.forest.release.measured import (
     Kind,
     Measured,
     MeasuredColumn,
+    MeasuredGrain,
     MeasuredPiles,
     MeasuredTable,
     NoiseLaw,
@@ -37,6 +39,7 @@ from spinney.forest.release.places import PlaceModel
 from spinney.graph.model import GraphModel
 from spinney.grid.axes import PlaceAxis, column_axes, place_axis_on
 from spinney.grid.codes import Codes, Indices
+from spinney.grid.grain import Grain
 from spinney.grid.ruler import CodeLevels
 from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
 from spinney.privacy.mechanisms import Distribution
@@ -68,7 +71,9 @@ _COUNTS = {
     "noisy_piles": _INT64,
     "pile": _INT32,
     "noisy_groups": _INT64,
+    "noisy_grain": _INT64,
 }
+_NOT_BEFORE_4 = ("noisy_grain",)
 _TABLES = {"columns": _INT32, "labels": _INT32, "noisy": _INT64}
 # The scales of noise that draws fit into 64 bits with, beside a count: variances and rates.
 _SCALES: dict[Distribution, tuple[Fraction, Fraction]] = {
@@ -89,6 +94,8 @@ def measured_entries(measured: Measured, names: Sequence[str]) -> dict[str, Any]
         entry: dict[str, Any] = {"variable": name, "kind": column.kind, "noise": _law_entry(column.noise)}
         if column.piles is not None:
             entry["noise of piles"] = _law_entry(column.piles.noise)
+        if column.grain is not None:
+            entry["noise of grain"] = _law_entry(column.grain.noise)
         if column.kind == "place":
             entry["given_depth"] = column.given_depth
         columns.append(entry)
@@ -106,7 +113,7 @@ def measured_members(measured: Measured) -> dict[str, bytes]:
     """Two tables, with a row for each counted column or place, and for each counted table."""
     columns = [column for column in measured.columns if column is not None]
     nothing = np.zeros(0, dtype=np.int64)
-    piles = [column.piles for column in columns]
+    piles, grains = [column.piles for column in columns], [column.grain for column in columns]
     counts = {
         "noisy": [column.noisy for column in columns],
         "leaf": [column.leaf for column in columns],
@@ -114,6 +121,7 @@ def measured_members(measured: Measured) -> dict[str, bytes]:
         "noisy_piles": [nothing if of_column is None else of_column.noisy for of_column in piles],
         "pile": [nothing if of_column is None else of_column.pile for of_column in piles],
         "noisy_groups": [np.concatenate([nothing, *column.groups]) for column in columns],
+        "noisy_grain": [nothing if grain is None else grain.noisy for grain in grains],
     }
     tables = {
         "columns": [np.array(table.columns) for table in measured.tables],
@@ -138,14 +146,19 @@ def measured_from_members(
     if "measured" not in described:
         return None
     entries = described["measured"]
+    is_older = described["format_version"] < 4
+    kinds = {name: of_column for name, of_column in _COUNTS.items() if not (is_older and name in _NOT_BEFORE_4)}
     counts, tables = (
-        from_arrow(members[name], kinds) for name, kinds in zip(MEASURED_MEMBERS, (_COUNTS, _TABLES), strict=True)
+        from_arrow(members[name], of) for name, of in zip(MEASURED_MEMBERS, (kinds, _TABLES), strict=True)
     )
     names = list(models)
     numbered = [names.index(entry["variable"]) for entry in entries["columns"]]
     if numbered != sorted(set(numbered)):
         raise ValueError("counts of a column twice, or out of order")
-    lines = zip(*(lists(counts, name, np.int64) for name in _COUNTS), strict=True)
+    lines = (
+        dict(zip(kinds, line, strict=True))
+        for line in zip(*(lists(counts, name, np.int64) for name in kinds), strict=True)
+    )
     axes = column_axes(card.schema)
     columns: list[MeasuredColumn | None] = [None] * len(names)
     for number, entry, line in zip(numbered, entries["columns"], lines, strict=True):
@@ -155,7 +168,9 @@ def measured_from_members(
         levels = None if kind == "place" or axis is None else axis.levels
         if entry["kind"] != ("codes" if levels is not None else kind):
             raise ValueError(f"counts of {name!r} are not of the kind that it is")
-        columns[number] = _column(name, entry, line, len(models[name].states), levels)
+        column = _column(name, entry, line, len(models[name].states), levels)
+        grain = None if axis is None or is_older else _grain(name, entry, line["noisy_grain"], axis.grain)
+        columns[number] = replace(column, grain=grain)
     read = zip(entries["tables"], *(lists(tables, name, np.int64) for name in _TABLES), strict=True)
     counted = tuple(_table(entry, *line, model=model) for entry, *line in read)
     fit = entries["fit"]
@@ -167,11 +182,23 @@ def measured_from_members(
     return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), is_near)
 
 
+def _grain(name: str, entry: Mapping[str, Any], noisy: Counts, grain: Grain | None) -> MeasuredGrain | None:
+    """Rows in each class of the steps of a column; ValueError where it has no such classes, or others."""
+    if "noise of grain" not in entry:
+        if len(noisy):
+            raise ValueError(f"steps of {name!r} were counted, and no noise is stated for them")
+        return None
+    if grain is None or len(noisy) != grain.n_classes or not are_counts(noisy):
+        raise ValueError(f"counts of {name!r} are not those of the steps that its values come in")
+    return MeasuredGrain(noisy, _law(entry["noise of grain"]))
+
+
 def _column(
-    name: str, entry: Mapping[str, Any], line: Sequence[Counts], n_leaves: int, levels: CodeLevels | None
+    name: str, entry: Mapping[str, Any], line: Mapping[str, Counts], n_leaves: int, levels: CodeLevels | None
 ) -> MeasuredColumn:
     """The counts of a column; ValueError where its leaves are not made of what was counted."""
-    noisy, leaf, impossible, noisy_piles, pile, noisy_groups = line
+    noisy, leaf, impossible = line["noisy"], line["leaf"], line["impossible"]
+    noisy_piles, pile, noisy_groups = line["noisy_piles"], line["pile"], line["noisy_groups"]
     kind: Kind = entry["kind"]
     n_counted = len(noisy)
     steps = np.diff(leaf)

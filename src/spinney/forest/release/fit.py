@@ -26,13 +26,21 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.errors import ParameterError
-from spinney.forest.release.columns import FAR_OUT, ColumnModel, Floats, code_weights, is_far_out, variance_added
+from spinney.forest.release.columns import (
+    FAR_OUT,
+    ColumnModel,
+    Floats,
+    as_written,
+    code_weights,
+    is_far_out,
+    variance_added,
+)
 from spinney.forest.release.measured import Measured, MeasuredColumn, MeasuredPiles, MeasuredTable, NoiseLaw, TiltFit
 from spinney.forest.release.places import PlaceModel
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilt import MOST_GROUPS, Evidence, Groups, Pair, Products, Tilt, fit_tilt
-from spinney.grid.axes import column_axes
+from spinney.grid.axes import ColumnAxis, column_axes
 from spinney.grid.ruler import CodeLevels
 from spinney.machine import each, n_threads
 from spinney.privacy.budget import Unit, parse_fraction
@@ -344,11 +352,12 @@ Model = ColumnModel | PlaceModel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnNumbers:
-    """The counts of a column or place: of its counted leaves, its piles, and the groups of its hierarchy."""
+    """The counts of a column or place: of its counted leaves, its piles, the groups of its hierarchy, and its grain."""
 
     counts: Floats
     piles: Floats
     groups: tuple[Floats, ...]
+    grain: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,6 +377,7 @@ class Refitter:
     models: tuple[Model, ...]  # a variable each, as released
     model: GraphModel
     levels: Mapping[int, CodeLevels]  # of variables that are codes in a hierarchy
+    cells: Mapping[int, ColumnAxis]  # of variables whose steps were counted
     is_total_public: bool
 
     def observed(self) -> Numbers:
@@ -400,7 +410,10 @@ class Refitter:
             if column.piles is not None:
                 piles = piles + column.piles.noise.draw(rng, len(piles))
             groups = tuple(group + column.noise.draw(rng, len(group)) for group in of_column.groups)
-            columns.append(ColumnNumbers(counts, piles, groups))
+            grain = of_column.grain
+            if column.grain is not None and grain is not None:
+                grain = grain + column.grain.noise.draw(rng, len(grain))
+            columns.append(ColumnNumbers(counts, piles, groups, grain))
         tables = tuple(
             values + table.noise.draw(rng, len(values))
             for table, values in zip(self.measured.tables, numbers.tables, strict=True)
@@ -435,7 +448,14 @@ class Refitter:
                 weights = _weights(
                     column, of_column, model, total, self.levels.get(index), is_near_counts=self.measured.is_near_counts
                 )
-            found.append(replace(model, weights=weights))
+            weighed = replace(model, weights=weights)
+            if index in self.cells and isinstance(weighed, ColumnModel):
+                assert column is not None
+                assert of_column is not None
+                assert column.steps is not None
+                assert of_column.grain is not None
+                weighed = as_written(weighed, self.cells[index], replace(column.steps, noisy=of_column.grain))
+            found.append(weighed)
         return tuple(found)
 
     def fit(self, numbers: Numbers) -> tuple[tuple[Model, ...], GraphModel]:
@@ -503,7 +523,12 @@ def noisy_total(sums: Sequence[tuple[float, float]], row_count: RowCount | None)
 def _observed(column: MeasuredColumn) -> ColumnNumbers:
     piles = np.zeros(0) if column.piles is None else column.piles.noisy.astype(np.float64)
     groups = tuple(group.astype(np.float64) for group in column.groups)
-    return ColumnNumbers(column.noisy.astype(np.float64), piles, groups)
+    return ColumnNumbers(column.noisy.astype(np.float64), piles, groups, _grain_of(column))
+
+
+def _grain_of(column: MeasuredColumn) -> Floats | None:
+    """Rows in each class of the grain as they were counted: the model of states says nothing of them."""
+    return None if column.grain is None else column.grain.noisy.astype(np.float64)
 
 
 def _expected(column: MeasuredColumn, rows: Floats, levels: CodeLevels | None) -> ColumnNumbers:
@@ -521,7 +546,7 @@ def _expected(column: MeasuredColumn, rows: Floats, levels: CodeLevels | None) -
         is_pile = column.piles.pile >= 0
         piles = np.zeros(len(column.piles.noisy))
         piles[column.piles.pile[is_pile]] = rows[is_pile]
-    return ColumnNumbers(counts, piles, ())
+    return ColumnNumbers(counts, piles, (), _grain_of(column))
 
 
 def _weights(
@@ -844,6 +869,7 @@ class Redrawn:
     model: GraphModel
     total: float
     numbers: Numbers
+    grains: Mapping[str, Floats]  # by column: rows in each class of its grain
     retilt: Retilt | None
     _stream: int  # starts the random numbers of the tilt
 
@@ -902,6 +928,11 @@ class Redrawing:
             model,
             self.refitter.total(noisy),
             noisy,
+            {
+                name: numbers.grain
+                for name, numbers in zip(self.names, noisy.columns, strict=True)
+                if numbers is not None and numbers.grain is not None
+            },
             retilt,
             int(rng.integers(2**63)),
         )
@@ -926,7 +957,7 @@ def refitter(release: ForestRelease) -> Refitter:
     assert release.measured is not None
     axes = column_axes(release.schema)
     models: list[Model] = []
-    levels = {}
+    levels, cells = {}, {}
     for index, name in enumerate(release.variables):
         models.append(release.columns[name] if name in release.columns else release.places[name])
         column = release.measured.columns[index]
@@ -934,7 +965,9 @@ def refitter(release: ForestRelease) -> Refitter:
             of_column = axes[name].levels
             assert of_column is not None
             levels[index] = of_column
-    return Refitter(release.measured, tuple(models), release.model, levels, release.card.n_rows is not None)
+        if column is not None and column.grain is not None:
+            cells[index] = axes[name]
+    return Refitter(release.measured, tuple(models), release.model, levels, cells, release.card.n_rows is not None)
 
 
 def _expected_sums(refit: Refitter, products: ReleasedProducts) -> tuple[Floats, ...]:

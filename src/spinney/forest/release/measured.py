@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.forest.release.grain import Steps
 from spinney.privacy.budget import Unit
 from spinney.privacy.mechanisms import Distribution, Tables
 from spinney.release.card import RowCount, check
@@ -128,6 +129,14 @@ class MeasuredPiles:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class MeasuredGrain:
+    """Rows in each class of the steps that a column's values come in (`grid/grain`), null last where it may be."""
+
+    noisy: Counts  # (n_classes,)
+    noise: NoiseLaw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MeasuredColumn:
     """A column or place as it was counted: one raw count for each of its own leaves, and how these became the model's.
 
@@ -143,6 +152,16 @@ class MeasuredColumn:
     piles: MeasuredPiles | None = None
     groups: tuple[Counts, ...] = ()  # of codes: the groups of their hierarchy, level by level; the same noise
     given_depth: int = 0  # of places: regions of no greater depth were made whatever they hold
+    grain: MeasuredGrain | None = None  # not in older files
+
+    @property
+    def steps(self) -> Steps | None:
+        """What its grain says, as weights of leaves and places inside them follow from it."""
+        if self.grain is None:
+            return None
+        pile_std = 0.0 if self.piles is None else self.piles.noise.std
+        noisy, leaf = self.grain.noisy.astype(np.float64), self.leaf.astype(np.int64)
+        return Steps(noisy, self.grain.noise.std, self.noise.std, pile_std, leaf)
 
     @property
     def sum(self) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spinney.columns import Bounded, Column, whole_range
 from spinney.errors import ParameterError, raise_alone
 from spinney.forest.release.analyses import MEMBER, ReleasedAnalyses, check_analyses_weights
-from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves
+from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves, with_law
 from spinney.forest.release.conditions import (
     Restriction,
     asked_of_modelled,
@@ -35,6 +35,7 @@ from spinney.forest.release.conditions import (
 from spinney.forest.release.days import move_to_days, on_asked_days, on_days, states_on_days
 from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, forest_members
 from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
+from spinney.forest.release.grain import Steps
 from spinney.forest.release.lags import Wanted, kept_rows, narrowed, settle
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.places import PlaceModel
@@ -42,6 +43,7 @@ from spinney.forest.release.related import alternatives, codes_aside, without_co
 from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
 from spinney.graph.model import GraphModel, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
+from spinney.grid.axes import column_axes
 from spinney.progress import progress, waiting
 from spinney.release.answers.question import allowed, plain
 from spinney.release.card import Card, Ranges, of_one_range, of_piles
@@ -102,6 +104,14 @@ _BALANCE_TURNS = 10
 _FACTORS_STREAM = 15
 
 
+def steps_of(names: Sequence[str], measured: Measured | None) -> dict[str, Steps]:
+    """Of columns whose steps were counted, what was counted of them."""
+    if measured is None:
+        return {}
+    named = zip(names, measured.columns, strict=True)
+    return {name: column.steps for name, column in named if column is not None and column.steps is not None}
+
+
 class Prepared(NamedTuple):
     """What rows are drawn from: columns with the bounds of what is left of them, their leaves, and the model."""
 
@@ -134,6 +144,7 @@ class ForestRelease(Release):
         from_prior: tuple[tuple[str, ...], ...] = (),
         measured: Measured | None = None,
         analyses: ReleasedAnalyses | None = None,
+        steps: Mapping[str, Steps] | None = None,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
@@ -146,6 +157,8 @@ class ForestRelease(Release):
         self.measured = measured  # all counts as they left the mechanisms; None in files from before
         self._redrawn: dict[str, tuple[int, tuple[Redrawn, ...]]] = {}
         self.analyses = analyses  # the sums of regressions that were named before the fit
+        # By column: rows in each class of the steps that its values come in, where they were counted.
+        self.steps = steps_of(self.variables, measured) if steps is None else dict(steps)
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
@@ -159,6 +172,10 @@ class ForestRelease(Release):
         for name, runs in self.schema._days.items():
             if name not in self.schema._lags:
                 found[name] = on_days(*found[name], drawn[name], runs)
+        axes = column_axes(self.schema) if self.steps else {}
+        for name, steps in self.steps.items():
+            model, leaf = found[name]
+            found[name] = with_law(model, axes[name], steps), leaf
         return found
 
     @cached_property
@@ -308,6 +325,7 @@ class ForestRelease(Release):
             is_graded=self.is_graded,
             places=redrawn.places,
             products=redrawn.products,
+            steps={name: replace(self.steps[name], noisy=noisy) for name, noisy in redrawn.grains.items()},
         )
         release.stream = self.stream
         return release

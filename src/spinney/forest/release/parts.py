@@ -73,6 +73,7 @@ class Part:
     values: Values | None = None
     is_pile: Flags | None = None  # (n_leaves,): cut leaves whose rows may all be one value, and on one side
     at_edge: Floats | None = None  # (n_leaves,): of leaves at whose edge a range ends, how far rows may be there
+    taken: Floats | None = None  # (n_leaves,): of leaves that conditions cut, how much of their length is left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +206,7 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
     finer = condition(name, column, _cells(_unit(drawn.finer), column), wanted, starts=starts).left
     share = drawn.averaged(np.clip(finer, 0.0, 1.0))
     if not isinstance(column, Real):
-        return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole)
+        return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole, taken=np.clip(cut.left, 0.0, 1.0))
     # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
     is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
     ends = _ends_asked(column, wanted)
@@ -220,7 +221,8 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
     share = np.where(is_whole, 1.0, np.where(is_pile, 0.5, share))
     is_decided, holds = _decided(leaves, ends)
     is_decided &= touches & ~is_whole
-    return Part(leaves, np.where(is_decided, holds, share), touches, is_whole, is_pile=is_pile & ~is_decided)
+    taken, is_pile = np.clip(cut.left, 0.0, 1.0), is_pile & ~is_decided
+    return Part(leaves, np.where(is_decided, holds, share), touches, is_whole, is_pile=is_pile, taken=taken)
 
 
 def _ends_asked(column: Real, wanted: Any) -> tuple[float, float] | None:
@@ -249,7 +251,8 @@ def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease,
         is_edge = (is_cut | np.isin(leaves.low, [high, np.nextafter(low, -np.inf)])) & (leaves.length > 0)
     else:
         # A range may take a value or two of a leaf, or all but these.
-        taken = np.minimum(part.share, 1.0 - part.share) * leaves.length
+        left = part.share if part.taken is None else part.taken
+        taken = np.minimum(left, 1.0 - left) * leaves.length
         is_edge = part.touches & (taken < 1.5 * column.step) & (leaves.length > _LONG * column.step)
     is_edge &= ~part.is_whole & ~leaves.is_null
     if not is_edge.any():

@@ -94,7 +94,9 @@ def check_measured(release: ForestRelease) -> list[str]:
             check(is_same, f"the leaves of {name!r} do not weigh what their counts give")
     n_counts = sum(len(column.noisy) for column in measured.columns if column is not None)
     n_boxes = sum(len(table.noisy) for table in measured.tables)
-    return [f"{n_counts} raw counts of leaves and {n_boxes} of boxes have the noise that was paid for"]
+    n_steps = sum(len(c.grain.noisy) for c in measured.columns if c is not None and c.grain is not None)
+    steps = f", {n_steps} of steps" if n_steps else ""
+    return [f"{n_counts} raw counts of leaves{steps} and {n_boxes} of boxes have the noise that was paid for"]
 
 
 def check_model(release: ForestRelease) -> list[str]:
@@ -117,6 +119,8 @@ def check_spread_of_tables(release: ForestRelease) -> list[str]:
     if release.measured is None:
         return []
     sums = [_sum(column.noisy, column.noise) for column in release.measured.columns if _is_of_all(column)]
+    grains = [column.grain for column in release.measured.columns if column is not None]
+    sums += [_sum(grain.noisy, grain.noise) for grain in grains if grain is not None]
     sums += [_sum(table.noisy, table.noise) for table in release.measured.tables]
     return check_spread(sums, release.card.n_rows, "columns and tables")
 
@@ -157,14 +161,22 @@ def _check_rows(release: ForestRelease) -> None:
     for name, column in zip(release.variables, release.measured.columns, strict=True):
         if not _is_of_all(column):
             continue
-        n, scale = len(column.noisy), float(column.noise.scale)
-        if column.noise.law == "discrete gaussian":
-            slack = math.sqrt(2 * n * scale * math.log(2 / CHANCE))
-        else:
-            slack = farthest(lambda s, n=n, rate=scale: n * laplace_log_moment(rate, s), scale)  # type: ignore[misc]
-        total = float(column.noisy.sum(dtype=np.float64))
-        is_likely = abs(total - n_rows) <= slack
-        check(is_likely, f"the counts of {name!r} do not add up to about n_rows={n_rows}: noise explains {slack:,.0f}")
+        tables = [(column.noisy, column.noise, "counts")]
+        if column.grain is not None:
+            tables.append((column.grain.noisy, column.grain.noise, "steps"))
+        for noisy, noise, what in tables:
+            slack = _slack_of_sum(len(noisy), noise)
+            is_likely = abs(float(noisy.sum(dtype=np.float64)) - n_rows) <= slack
+            about = f"do not add up to about n_rows={n_rows}: noise explains {slack:,.0f}"
+            check(is_likely, f"the {what} of {name!r} {about}")
+
+
+def _slack_of_sum(n: int, noise: NoiseLaw) -> float:
+    """By how much a sum of n counts is off at most."""
+    scale = float(noise.scale)
+    if noise.law == "discrete gaussian":
+        return math.sqrt(2 * n * scale * math.log(2 / CHANCE))
+    return farthest(lambda s: n * laplace_log_moment(scale, s), scale)
 
 
 def _check_noise(release: ForestRelease) -> None:
@@ -180,11 +192,14 @@ def _check_noise(release: ForestRelease) -> None:
         used["classes" if is_class else stage, column.noise] += 1 + len(column.groups)
         if column.piles is not None:
             used["spikes", column.piles.noise] += 1
+        if column.grain is not None:
+            used["grain", column.grain.noise] += 1
     for (stage, law), times in used.items():
         check((stage, law) in paid, f"counts of {stage} have other noise than was paid for")
         check(times <= paid[stage, law], f"more counts of {stage} are in the file than were paid for")
-    n_piles, n_paid = (sum(counts[key] for key in counts if key[0] == "spikes") for counts in (used, paid))
-    check(n_piles == n_paid, "piles were paid for whose counts are not in the file")
+    for stage, what in (("spikes", "piles"), ("grain", "steps of columns")):
+        n_used, n_paid = (sum(counts[key] for key in counts if key[0] == stage) for counts in (used, paid))
+        check(n_used == n_paid, f"{what} were paid for whose counts are not in the file")
     tilt = release.measured.tilt
     if tilt is not None:
         held = [law.std for stage, law in paid if stage == "cliques"]
@@ -360,7 +375,7 @@ def _check_model(release: ForestRelease, counted: Mapping[str, float]) -> None:
 
 
 # Beyond the classes of a target, if they were counted.
-_COUNTED = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
+_COUNTED = ("one-way", "spikes", "grain", "places", "workload", "pairs", "cliques")
 
 
 def verify_forest(release: ForestRelease) -> list[str]:
@@ -531,6 +546,10 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     # Releases from before there were rulers have no spikes.
     is_paid = "spikes" not in card.stages or times["spikes"] >= len(trees)
     check(is_paid, "fewer tables of spikes were paid for than columns have a tree")
+    # Releases from before version 4 have no grain, and one with a grain has that of every column.
+    with_grain = [name for name, axis in column_axes(card.schema).items() if name in alone and axis.grain is not None]
+    is_paid = "grain" not in card.stages or times["grain"] == len(with_grain)
+    check(is_paid, "other numbers of tables of steps were paid for than columns have steps")
     # A rule joins its columns without a choice, those of derivations aside.
     n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules if not isinstance(rule, Derivation))
     is_chosen = times["selection"] + n_ruled >= times["cliques"]

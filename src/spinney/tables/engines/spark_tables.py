@@ -137,7 +137,12 @@ class ColumnVectors:
     def sizes(self) -> list[int]:
         """How many numbers each column has."""
         pairs = zip(self.lattices, self.marks, strict=True)
-        return [1 << lattice.depth if marks is None else len(marks) for lattice, marks in pairs]
+        return [1 << lattice.depth if marks is None else marks.n_numbers for lattice, marks in pairs]
+
+    @property
+    def n_each(self) -> list[int]:
+        """How many numbers of each column every row adds 1 to."""
+        return [1 if marks is None or marks.grain is None else 2 for marks in self.marks]
 
     @property
     def starts(self) -> list[int]:
@@ -195,7 +200,8 @@ class SparkColumns(Sensitive):
         found = [
             sums[start : start + size].copy() for start, size in zip(vectors.starts[:-1], vectors.sizes, strict=True)
         ]
-        if any(int(numbers.sum(dtype=np.int64)) != self._n_rows for numbers in found):
+        wanted = [times * self._n_rows for times in vectors.n_each]
+        if any(int(numbers.sum(dtype=np.int64)) != n for numbers, n in zip(found, wanted, strict=True)):
             raise table_changed()
         return found
 
@@ -218,6 +224,9 @@ def column_worker(vectors: ColumnVectors, dtype: str) -> Worker:
     """What a Spark worker runs over the cells of its partition: the slices of its vectors that are not 0."""
     bits, sizes, starts = [axis.bits for axis in vectors.axes], vectors.sizes, vectors.starts
     firsts = [None if marks is None else marks.first for marks in vectors.marks]
+    n_marks = [0 if marks is None else len(marks) for marks in vectors.marks]
+    grains = [None if marks is None else marks.grain for marks in vectors.marks]
+    classifiers = [None if grain is None else grain.classifier() for grain in grains]
     gathered, unpack, finding, sent = gathering(), unpacking(bits), _finding(), _sending()
 
     def count(batches: Batches) -> Batches:
@@ -236,6 +245,9 @@ def column_worker(vectors: ColumnVectors, dtype: str) -> Worker:
                 for which, cells in unpack(place, column):
                     find, here = finders[which], sums[starts[which] : starts[which] + sizes[which]]
                     places = cells if find is None else find(cells)
+                    classes = classifiers[which]
+                    if classes is not None:  # behind the numbers of marks
+                        places = np.concatenate([places, n_marks[which] + classes(cells)])
                     if sizes[which] <= _SHORT:
                         here += np.bincount(places, minlength=sizes[which]).astype(dtype)
                     else:

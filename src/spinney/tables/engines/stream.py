@@ -50,6 +50,7 @@ from spinney.counting.states import (
     states_array,
 )
 from spinney.errors import FileError, ParameterError, raise_alone
+from spinney.grid.grain import Grain
 from spinney.grid.lattice import Lattice
 from spinney.grid.ruler import Cells, RootedRuler
 from spinney.machine import n_threads, threads
@@ -359,15 +360,16 @@ class RuledCounts(NeverPickled):
 
     Args:
         marks: public places along it.
-        true_between: how many rows lie from each mark up to the next.
+        true_numbers: how many rows lie from each mark up to the next, then how many are in each class of the grain.
         read_inside: reads it again.
     """
 
-    __slots__ = ("_before", "_inside", "_is_read", "_marks", "_node_before", "_read_inside")
+    __slots__ = ("_before", "_inside", "_is_read", "_marks", "_node_before", "_read_inside", "_true_by_class")
 
-    def __init__(self, marks: Marks, true_between: Counts, read_inside: ReadInside) -> None:
+    def __init__(self, marks: Marks, true_numbers: Counts, read_inside: ReadInside) -> None:
         self._marks, self._read_inside = marks, read_inside
-        self._before = np.append(0, np.cumsum(true_between, dtype=np.int64))
+        self._before = np.append(0, np.cumsum(true_numbers[: len(marks)], dtype=np.int64))
+        self._true_by_class = true_numbers[len(marks) :].astype(np.int64)
         self._node_before = np.append(self._before[np.searchsorted(marks.first, marks.nodes)], self._before[-1])
         self._is_read = np.zeros(len(marks.nodes), dtype=np.bool_)
         self._inside: CellCounts | None = None
@@ -390,6 +392,11 @@ class RuledCounts(NeverPickled):
         if is_inside.any():
             below[is_inside] = self._rows_inside(cells[is_inside], cells[~is_beyond & ~is_inside])
         return below
+
+    def rows_by(self, grain: Grain) -> Cells:
+        """True numbers of rows in each class of the grain that was counted."""
+        assert grain is self._marks.grain
+        return self._true_by_class
 
     def _rows_inside(self, cells: Cells, at_marks: Cells) -> Cells:
         """Of cells that are no marks; others are asked for at the same time."""
@@ -560,7 +567,7 @@ class StreamSource(Source):
         try:
             for run in runs:
                 if isinstance(run, MarkCounter):
-                    yield RuledCounts(run.marks, run.between(), partial(self._inside, run.marks))
+                    yield RuledCounts(run.marks, run.numbers(), partial(self._inside, run.marks))
                 else:
                     yield run.merged()
                 run.close()
