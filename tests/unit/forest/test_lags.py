@@ -366,3 +366,12 @@ def test_persons_keep_their_columns():
     schema = sp.Schema(columns, rules=[sp.AtMost("a", "b", difference=sp.Integer(0, 9))], person="who", most_rows=3)
     with pytest.raises(SchemaError, match="rows of persons keep such columns as they are"):
         sp.LinkedSynthesizer("1").fit(pd.DataFrame({"who": [1], "a": [FIRST], "b": [LAST]}), schema)
+
+
+def test_answers_of_what_nothing_measured_are_not_supported(table):
+    """Rows of a model that is all noise say no more of a computed column than of any other."""
+    schema = sp.Schema({name: CHAIN[name] for name in ("asked", "paid", "kind")}, rules=[sp.AtMost("asked", "paid")])
+    tiny = sp.ForestSynthesizer("0.00001").fit(table[list(schema)], schema, entropy=sp.UnsafeSeededEntropy(4)).release_
+    answer = tiny.count({"paid": ("2003-01-01", "2003-12-31"), "kind": "x"})
+    assert answer.statement == "not supported"
+    assert answer.low is None

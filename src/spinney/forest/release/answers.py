@@ -45,7 +45,7 @@ from spinney.forest.release.certify import (
     leaves_counted,
 )
 from spinney.forest.release.columns import ColumnModel, stands_alone
-from spinney.forest.release.conditions import follows_from_lag
+from spinney.forest.release.conditions import followed_to, follows_from_lag
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
 from spinney.forest.release.parts import Flags, Part, parts_of, valued
@@ -174,7 +174,14 @@ class ForestAnswers(Answering[_Asked]):
             raise ParameterError(f"{question.asked}: nothing can be certified, because {by_draws.WHY}")
         n_rows = self._release.card.n_rows
         total = float(self._release.noisy_total if n_rows is None else n_rows)
-        return self._drawn_answers.answer(question, level, refusal=self._refusal, total=total)
+        found = self._drawn_answers.answer(question, level, refusal=self._refusal, total=total)
+        standing = self.verdicts.of(
+            [self._number(name) for name in followed_to(question.columns, self._release.schema)]
+        )
+        if standing.statement != "not supported" or found.statement == "not supported":
+            return found
+        ends = None if found.low is None or found.high is None else (found.low, found.high)
+        return question.answered(found.estimate, ends, "not supported", standing.reason)
 
     def _is_of_lags(self, question: Question) -> bool:
         return any(follows_from_lag(name, self._release.schema) for name in question.columns)

@@ -73,16 +73,22 @@ def of_modelled(name: str, values: ValueSet, schema: Schema, *, argument: str) -
         raise_alone(ParameterError(f"{argument}: {err}"))
 
 
+def followed_to(names: Iterable[str], schema: Schema) -> list[str]:
+    """The modelled columns that some columns follow from, themselves included where they are modelled."""
+    by_column = {rule.column: rule for rule in schema._derivations}
+    waiting = list(names)
+    found: dict[str, None] = {}
+    while waiting:
+        one = waiting.pop(0)
+        if one in schema._modelled:
+            found[one] = None
+        waiting += by_column[one].sources if one in by_column else ()
+    return list(found)
+
+
 def follows_from_lag(name: str, schema: Schema) -> bool:
     """Whether a column is another one and a difference, or is computed from such a column."""
-    by_column = {rule.column: rule for rule in schema._derivations}
-    waiting = [name]
-    while waiting:
-        one = waiting.pop()
-        if one in schema._lags:
-            return True
-        waiting += by_column[one].sources if one in by_column else ()
-    return False
+    return bool(schema._lags) and not schema._lags.keys().isdisjoint(followed_to([name], schema))
 
 
 def part_starts(schema: Schema) -> dict[str, Sequence[Number]]:
