@@ -26,7 +26,7 @@ from spinney.counting.states import StateTables
 from spinney.errors import ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import numbered
-from spinney.forest.release.fit import signs
+from spinney.forest.release.fit import believed_boxes, signs
 from spinney.forest.release.measured import MeasuredTable
 from spinney.graph.estimate import Measurement
 from spinney.graph.junction import JunctionTree
@@ -53,15 +53,19 @@ def measure(
     least: float,
     by: int | None = None,
     possible: NDArray[np.bool_] | None = None,
+    sentinels: Sequence[NDArray[np.bool_]] | None = None,
 ) -> CountedBoxes:
     """Noisy counts of the boxes that a clique's table is cut into, so that most hold `least` expected rows.
 
     `expected` has the table's shape; the states of column `by` are never joined. Cells that are not `possible` are in
-    no box, and rows that lie there are not counted.
+    no box, and rows that lie there are not counted. `sentinels` say which states of each column are: where some are,
+    there is one box for each way of being so.
     """
     if possible is not None and not possible.all():
         expected = np.where(possible, expected, 0.0)
     labels = box_labels(expected, least, by=None if by is None else clique.index(by))
+    if sentinels is not None:
+        labels, doubtful = _with_sentinels_apart(labels, sentinels)
     true_table = rows.true_table(clique)
     boxes = labels
     if possible is not None and not possible.all():
@@ -72,8 +76,10 @@ def measure(
     noisy = prepaid.noisy_counts(true_counts, stage)
     noise = prepaid.plan.noise_law(stage)
     is_whole = n_labels == labels.size
-    counted = MeasuredTable(clique, None if is_whole else boxes.ravel(), noisy, noise, stage)
-    return CountedBoxes(clique, noisy.astype(np.float64), noise.std, None if is_whole else labels, counted)
+    unlikely = () if sentinels is None else tuple(np.unique(boxes[doubtful & (boxes >= 0)]).tolist())
+    counted = MeasuredTable(clique, None if is_whole else boxes.ravel(), noisy, noise, stage, unlikely)
+    believed = believed_boxes(noisy.astype(np.float64), noise.std, unlikely)
+    return CountedBoxes(clique, *believed, None if is_whole else labels, counted)
 
 
 def _without(labels: NDArray[np.int32], possible: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -100,6 +106,20 @@ def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDAr
     boxes = labels.reshape(turned.shape).transpose(np.argsort(places))
     # In the order of the table's cells, so that a table in which all differ reads 0, 1, 2, ...
     return numbered(boxes.ravel()).astype(np.int32).reshape(boxes.shape)
+
+
+def _with_sentinels_apart(
+    labels: NDArray[np.int32], sentinels: Sequence[NDArray[np.bool_]]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Boxes of cells in which no state is a sentinel, and one box for each set of columns that are sentinels.
+
+    And which cells are of some, but not of all columns that have any.
+    """
+    which = np.zeros((), dtype=np.int64)
+    for place, is_sentinel in enumerate(sentinels):
+        which = np.add.outer(which, is_sentinel.astype(np.int64) << place)
+    boxes = np.where(which > 0, labels.max() + which, labels)
+    return numbered(boxes.ravel()).astype(np.int32).reshape(labels.shape), (which > 0) & (which < which.max())
 
 
 def outer(shares: Sequence[Floats]) -> Floats:

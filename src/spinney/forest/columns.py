@@ -44,6 +44,7 @@ from spinney.forest.release.columns import (
     code_weights,
     even_leaves,
     leaf_places,
+    likely_sentinels,
     null_levels,
     numbered,
 )
@@ -484,6 +485,11 @@ def _with_piles(column: NoisyColumn, numbers: Counts, spikes: Counts, noisy_pile
 
 # A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
+# Sentinels are leaves beyond a gap that stand out by so many standard deviations. In the gap are no more rows than this
+# part of theirs, and it is compared with what all other rows but so few at either end reach over.
+SENTINEL_STANDS_OUT = 2.5
+_MOST_IN_GAP, _UNCOMMON = 0.5, 0.005
+_GAP = 0.1
 
 
 def column_model(
@@ -508,10 +514,15 @@ def column_model(
     counted = column
     column, weights = spread_codes(column, total) if column.levels is not None else (part_spikes(column), None)
     low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
-    weights = leaf_weights(column, low, length, total) if weights is None else weights
+    likely = np.zeros(len(low), dtype=np.bool_) if cells is None else likely_sentinels(cells, low, length)
+    weights = leaf_weights(column, low, length, total, likely) if weights is None else weights
     if parting is not None:
         weights = possible_weights(weights, possible_leaves(column.axis, column.first, parting), length)
+    is_null = column.is_null
     marked = np.zeros(len(weights), dtype=np.int64) if parting is None else parting.labels_of(column.first)
+    if column.is_ordered and column.noise_std > 0:
+        values = np.where(is_null, 0.0, weights)
+        marked = 3 * marked + beyond_gaps(low, length, values, column.noise_std, likely)
     if is_stated and not needs_tree(column.axis):
         states = np.arange(len(weights))
     elif column.levels is not None:
@@ -528,14 +539,49 @@ def column_model(
     return model, Cut(column.axis, column.first, states)
 
 
+def beyond_gaps(
+    low: Floats, length: Floats, weights: Floats, noise_std: float, likely: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Which leaves lie before (1) or behind (2) a gap that ends at a sentinel: a number for "not known", such as 98.
+
+    Those that are `likely` to be sentinels are, where they stand out and the gap is a tenth of what nearly all other
+    rows reach over. Null, and other leaves that do not count, weigh nothing.
+    """
+    found = np.zeros(len(weights), dtype=np.int64)
+    held = np.flatnonzero(weights > 0)
+    begin, end, rows = low[held], (low + length)[held], weights[held]
+    is_out = likely[held] & (rows >= SENTINEL_STANDS_OUT * noise_std)
+    behind = _first_behind(begin, end, rows, is_out)
+    before = len(held) - _first_behind(-end[::-1], -begin[::-1], rows[::-1], is_out[::-1])
+    found[held[behind:]] = 2
+    found[held[: min(before, behind)]] = 1
+    return found
+
+
+def _first_behind(begin: Floats, end: Floats, rows: Floats, is_out: NDArray[np.bool_]) -> int:
+    """The first of some leaves, in order, that stands out behind a gap; how many they are without one."""
+    until = np.cumsum(rows)
+    for place in np.flatnonzero(is_out):
+        before, behind = until[place] - rows[place], until[-1] - until[place] + rows[place]
+        if behind >= before:
+            continue
+        wanted = [_UNCOMMON * before, (1 - _UNCOMMON) * before, before - _MOST_IN_GAP * behind]
+        first, last, body = np.searchsorted(until[:place], wanted)
+        if begin[place] - end[body] > _GAP * max(end[last] - begin[first], end[-1] - begin[place]):
+            return int(place)
+    return len(rows)
+
+
 def possible_leaves(axis: Axis, first: NDArray[np.int64], parting: Parting) -> NDArray[np.bool_]:
     """The leaves, by their first cells, in which rules leave some rows."""
     labels = np.where(np.equal(first, axis.null_cell), parting.n_labels, parting.labels_of(first))
     return np.asarray(parting.possible[labels])
 
 
-def leaf_weights(column: NoisyColumn, low: Floats, length: Floats, total: float) -> Floats:
-    """Weights that are not negative and add up to the total, of leaves that lie there."""
+def leaf_weights(
+    column: NoisyColumn, low: Floats, length: Floats, total: float, likely: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Weights that are not negative and add up to the total, of leaves that lie there; `likely` ones are sentinels."""
     noisy = column.noisy_counts.astype(np.float64)
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
@@ -546,7 +592,7 @@ def leaf_weights(column: NoisyColumn, low: Floats, length: Floats, total: float)
     if not column.is_ordered or column.is_told:
         return project_to_total(noisy, total)
     is_whole = column.axis.kind == "integer"
-    return number_weights(noisy, column.noise_std, low, length, column.is_null, total, is_whole=is_whole)
+    return number_weights(noisy, column.noise_std, low, length, column.is_null, total, is_whole=is_whole, likely=likely)
 
 
 def _group_neighbours(

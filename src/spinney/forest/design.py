@@ -65,16 +65,19 @@ def choose_tree(
     required: Sequence[Pair] = (),
     joined: Sequence[Pair] = (),
     by: int | None = None,
+    most: int | None = None,
 ) -> list[Pair]:
     """Pairs that join all columns into a tree: the required ones, then one choice after the other.
 
     `shares` predicts pairs as `StateTables.true_gaps` says. Pairs that rules require come first and cost nothing.
-    What is `joined` was counted together before, and is not among the pairs that are returned.
+    What is `joined` was counted together before, and is not among the pairs that are returned. There are `most` choices
+    at most.
     """
     parts = Parts(len(rows.sizes))
     n_joined = sum(parts.join(pair) for pair in joined)
     chosen = [pair for pair in required if parts.join(pair)]
     n_open = len(columns) - 1 - n_joined - len(chosen)
+    n_open = n_open if most is None else min(n_open, most)
     if n_open < 1:
         return chosen
     pairs = np.array(list(combinations(columns, 2)), dtype=np.int64)

@@ -9,6 +9,7 @@ a function of what they released.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from spinney.forest.cliques import CountedBoxes, Possible, measure, measure_stat
 from spinney.forest.columns import (
     NoisyColumn,
     NoisyPlace,
+    beyond_gaps,
     column_model,
     part_spikes,
     place_model,
@@ -39,6 +41,7 @@ from spinney.forest.design import (
     PAIR_DEVIATIONS,
     AnyAxis,
     Design,
+    Pair,
     choose_tree,
     first_tables,
     is_asked_again,
@@ -46,7 +49,7 @@ from spinney.forest.design import (
 )
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior import PriorRows, reading_prior, use_prior, with_prior
-from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.columns import ColumnModel, likely_sentinels
 from spinney.forest.release.fit import ReleasedProducts, noisy_total, one_way
 from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles
 from spinney.forest.release.places import PlaceModel
@@ -123,6 +126,8 @@ _PLACE_STATES = 2
 _CATEGORY_STATES = 2
 # The most states that columns and places get, besides those that rules tell apart and null.
 MOST_COLUMN_STATES, MOST_PLACE_STATES = _CATEGORY_STATES * MOST_STATES, _PLACE_STATES * MOST_STATES
+# No more columns are counted together for their sentinels, and no more cells are in the table of their states.
+_MOST_SENTINELS, _MOST_SENTINEL_CELLS = 4, 80_000
 # Steps of the estimate.
 _STEPS = 100
 # How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
@@ -192,11 +197,12 @@ def grow(
         measurements: list[Measurement] = []
         if design.stated or design.has_prior or design.structure not in ("independent", "uniform"):
             rows = stack.enter_context(table.state_tables(cuts, is_asked_again=is_asked_again(design)))
-            rows.prepare(first_tables(design), keeps=True)
+            together = _sentinels(axes, models, columns, design, prepaid)
+            rows.prepare([*first_tables(design), *([together.clique] if together else [])], keeps=True)
             shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
             measurements = measure_stated(rows, design.stated, shares, prepaid, possible, total=rows_total)
         if design.structure not in ("independent", "uniform"):
-            measurements += _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
+            measurements += _measure_cliques(rows, shares, design, prepaid, rows_total, possible, together)
             if design.structure == "rounds":
                 least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
                 measurements = measure_rounds(
@@ -249,7 +255,7 @@ def grow(
         _CAUTION[design.structure],
         _STEPS,
         None if products is None else tilt_fit(design.effort, len(products.tilt.pairs), design.plan),
-        is_near_counts=True,
+        weights_rule="sentinels",
     )
     told = tuple(m.columns for m in from_prior)
     return Forest(tuple(models), model, cliques, rows_total, products, told, measured, tuple(cuts))
@@ -378,11 +384,10 @@ def _measure_cliques(
     prepaid: PrepaidMechanisms,
     total: float,
     possible: Possible,
+    together: Sentinels | None,
 ) -> list[Measurement]:
     """Noisy tables of the columns that are counted together."""
     target = design.target
-    if target is None and design.structure == "rounds":
-        return []
 
     def counted(clique: Clique, expected: Floats, stage: str, by: int | None = None) -> Measurement:
         least = {"pairs": PAIR_DEVIATIONS, "cliques": BOX_DEVIATIONS}[stage] * design.plan.noise_std(stage)
@@ -393,10 +398,31 @@ def _measure_cliques(
         return possible.shared_out(pair, total * outer([shares[place] for place in pair]))
 
     alone = [*(share[None, :] for share in shares), np.array([total])]
-    required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
+
+    def with_sentinels(expected: Floats) -> Measurement:
+        assert together is not None
+        least, clique = BOX_DEVIATIONS * design.plan.noise_std("cliques"), together.clique
+        by = target if target in clique else None
+        mask, flags = possible.table(clique), together.flags
+        wanted = possible.shared_out(clique, expected)
+        return measure(
+            rows, clique, wanted, prepaid, stage="cliques", least=least, by=by, possible=mask, sentinels=flags
+        )
+
+    def tree(columns: Sequence[int], predicted: Sequence[Floats], by: int | None) -> list[Pair]:
+        """Pairs that join the columns; one fewer than are paid for where there is a table of sentinels."""
+        required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
+        inside: list[Pair] = []
+        if together is not None:  # which joins its columns: of the pairs among them all but one are left to choose
+            inside = choose_tree(rows, together.columns, predicted, prepaid, by=by, most=len(together.columns) - 2)
+            joined = [*joined, *pairs_of([together.columns])]
+        return [*inside, *choose_tree(rows, columns, predicted, prepaid, required=required, joined=joined, by=by)]
+
     if target is None:
-        chosen = choose_tree(rows, design.measured, alone, prepaid, required=required, joined=joined)
-        return [counted(pair, independent(pair), "cliques") for pair in chosen]
+        first = [] if together is None else [with_sentinels(total * outer([shares[c] for c in together.clique]))]
+        if design.structure == "rounds":
+            return first
+        return [*first, *(counted(pair, independent(pair), "cliques") for pair in tree(design.measured, alone, None))]
     measured: list[Measurement] = []
     given: list[Floats] = [np.ones((1, 1))] * len(shares)
     for star, column in star_pairs((target, *design.stars), design.free):
@@ -407,11 +433,16 @@ def _measure_cliques(
         if star == target:
             joint = _spread(measured[-1], independent(pair))
             given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
+    classes = total * shares[target]
+    if together is not None:
+        expected = classes
+        for column in together.columns:
+            expected = expected[..., None] * given[column].reshape(len(classes), *[1] * (expected.ndim - 1), -1)
+        measured.append(with_sentinels(expected.transpose(np.argsort([target, *together.columns]))))
     if design.structure == "tree":
-        classes = total * shares[target]
         by = None if design.has_plain_pairs else target
         predicted = alone if by is None else [*given, classes]
-        for i, j in choose_tree(rows, design.free, predicted, prepaid, required=required, joined=joined, by=by):
+        for i, j in tree(design.free, predicted, by):
             expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
             clique = tuple(sorted((i, j) if by is None else (i, j, target)))
             if by is None:
@@ -420,6 +451,50 @@ def _measure_cliques(
                 turned = expected.transpose(np.argsort([target, i, j]))
             measured.append(counted(clique, possible.shared_out(clique, turned), "cliques", by))
     return measured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentinels:
+    """Columns of which some states are sentinels, that are counted together: with the target, where there is one."""
+
+    columns: Clique  # those that have sentinels
+    clique: Clique  # and the target
+    flags: tuple[NDArray[np.bool_], ...]  # for every column of the clique, which states are sentinels
+
+
+def _sentinels(
+    axes: Sequence[AnyAxis],
+    models: Sequence[Model],
+    noisy: Sequence[NoisyColumn | NoisyPlace],
+    design: Design,
+    prepaid: PrepaidMechanisms,
+) -> Sentinels | None:
+    """Up to four columns whose sentinels are about equally many; None where there are no two, or no table for them."""
+    if design.structure not in ("tree", "rounds") or prepaid.n_left("cliques") < 2:
+        return None
+    target = () if design.target is None else (design.target,)
+    flags: dict[int, NDArray[np.bool_]] = {}
+    n_rows: dict[int, float] = {}
+    for index in set(design.free).difference(design.in_stated):  # stated tables join their columns already
+        axis, model, column = axes[index], models[index], noisy[index]
+        if isinstance(axis, PlaceAxis) or isinstance(column, NoisyPlace) or not isinstance(model, ColumnModel):
+            continue
+        weights, likely = np.where(model.is_null, 0.0, model.weights), likely_sentinels(axis, model.low, model.length)
+        is_beyond = beyond_gaps(model.low, model.length, weights, column.noise_std, likely) > 0
+        if column.is_ordered and column.noise_std > 0 and is_beyond.any():
+            flags[index] = model.per_state(is_beyond.astype(np.float64)) > 0
+            n_rows[index] = float(weights[is_beyond].sum())
+    by_size = sorted(flags, key=lambda index: (n_rows[index], index))
+    for n_columns in range(min(len(by_size), _MOST_SENTINELS), 1, -1):
+        starts = range(len(by_size) - n_columns + 1)
+        start = min(starts, key=lambda first: n_rows[by_size[first + n_columns - 1]] / n_rows[by_size[first]])
+        chosen = tuple(sorted(by_size[start : start + n_columns]))
+        clique = tuple(sorted((*chosen, *target)))
+        if math.prod(models[column].n_states for column in clique) <= _MOST_SENTINEL_CELLS:
+            nothing = [np.zeros(models[column].n_states, dtype=np.bool_) for column in clique]
+            which = [flags.get(column, other) for column, other in zip(clique, nothing, strict=True)]
+            return Sentinels(chosen, clique, tuple(which))
+    return None
 
 
 def star_pairs(stars: Sequence[int], columns: Sequence[int]) -> list[tuple[int, int]]:

@@ -69,11 +69,12 @@ class PrepaidMechanisms:
     ) -> Ranges:
         """The leaves of one column's tree: the shape is public, their true counts are not.
 
-        `roots` are the first cells of public ranges that the tree is cut into from the beginning.
+        `roots` are the first cells of public ranges that the tree is cut into from the beginning. Sentinels
+        are leaves of their own, but not of rows of persons.
         """
         self._take(stage)
         plan = self._decisions(stage, ruler.max_levels, cutoff)
-        return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
+        return grow_ranges(counts, ruler, plan, self._entropy, roots=roots, has_sentinels=stage == "trees")
 
     def regions(self, counts: CellCounts, axis: PlaceAxis, *, cutoff: int, n_fixed: int) -> Regions:
         """The leaves of one place's tree, of which the first levels are fixed: the same holds for them."""

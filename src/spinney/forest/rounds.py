@@ -161,7 +161,7 @@ def measure_rounds(
     """
     measurements = list(measured)
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
-    n_rounds = design.plan.times("selection")
+    n_rounds = prepaid.n_left("cliques")
     opening = Opening(rows.sizes, design, [m.columns for m in measurements])
 
     @cache

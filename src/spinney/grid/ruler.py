@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,10 @@ _SPARE_LEVELS = 8
 _SINGLE_BITS = 24
 _HALF_SINGLE = 1 << (_SINGLE_BITS - 1)
 _NONE = np.empty(0, dtype=np.int64)
+# Numbers that often say "not known" are looked for in axes of no more cells; 99,999 is among them. In larger ones they
+# lie so far out that noise there would change the column.
+_MOST_WITH_SENTINELS = 1 << 17
+_DIGITS_WITH_MORE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +129,7 @@ class Ruler:
     decades: Cells  # ascending: k of powers of ten; empty where numbers do not span decades
     is_single: bool  # whether values may be of single precision
     landmarks: tuple[Cells, ...]  # of calendars: cells that begin a century, a decade, a year, ..., each ascending
+    sentinels: Cells = field(default_factory=lambda: _NONE)  # ascending: of numbers that often say "not known"
 
     @property
     def max_levels(self) -> int:
@@ -197,7 +202,27 @@ def number_ruler(n_cells: int, zero: int, mantissa: int = 1, *, is_single: bool 
         steps |= {step // math.gcd(step, mantissa) for step in (power, 2 * power, 5 * power)}
         decades.add(-(-power // mantissa))
         power *= 10
-    return Ruler(n_cells, zero, _descending(steps, limit), np.array(sorted(decades), dtype=np.int64), is_single, ())
+    has_sentinels = not is_single and n_cells <= _MOST_WITH_SENTINELS
+    sentinels = _sentinels(-zero, n_cells - zero) + zero if has_sentinels else _NONE
+    tens = np.array(sorted(decades), dtype=np.int64)
+    return Ruler(n_cells, zero, _descending(steps, limit), tens, is_single, (), sentinels)
+
+
+def _sentinels(low: int, stop: int) -> Cells:
+    """Numbers from `low` to before `stop` that often say "not known" or "refused".
+
+    Those are 95 to 99, or 995 to 999, with as many digits as there are at the most, on both sides of 0. Those of one
+    digit below 0 are, where there are none of two, and nines of more digits where the range ends with them.
+    """
+    found = set(range(-9, 0)) if low >= -9 and stop > 10 else set[int]()
+    for sign, end in ((1, stop - 1), (-1, -low)):
+        n_digits = 2
+        while 10 ** (n_digits + 1) - 5 <= end:
+            n_digits += 1
+        if n_digits <= _DIGITS_WITH_MORE or 10**n_digits - 1 == end:
+            n_last = 5 if n_digits <= _DIGITS_WITH_MORE else 1
+            found |= {sign * (10**n_digits - number) for number in range(1, n_last + 1)}
+    return np.array(sorted(number for number in found if low <= number < stop), dtype=np.int64)
 
 
 def calendar_ruler(n_cells: int, zero: int, steps: Sequence[int], landmarks: Sequence[Cells] = ()) -> Ruler:

@@ -116,6 +116,9 @@ def _is_given(axis: PlaceAxis, codes: Codes, depth: int, n_fixed: int) -> Flags:
 #
 # A node is a range of cells of the ruler's hierarchy, which is public: decisions are those of `kdtree`, with
 # the same noise and the same decay, and the proof is the same (kdtree.proof.md, rulers).
+#
+# A tree stops early where rows are few, and a value that stands for something else, such as 98 for "not known",
+# would lie unseen in a range of twenty. So, on request, the cells of the ruler's sentinels are ranges of their own.
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -134,11 +137,18 @@ class Ranges(Sensitive):
 
 
 def grow_ranges(
-    counts: ColumnCounts, ruler: Ruler, plan: SplitPlan, entropy: Entropy, *, roots: Cells | None = None
+    counts: ColumnCounts,
+    ruler: Ruler,
+    plan: SplitPlan,
+    entropy: Entropy,
+    *,
+    roots: Cells | None = None,
+    has_sentinels: bool = False,
 ) -> Ranges:
     """Cut from the whole axis down; null, where the axis has it, is a range of one cell at the end.
 
-    `roots` are the first cells of ranges that are apart from the beginning, from cell 0 on.
+    `roots` are the first cells of ranges that are apart from the beginning, from cell 0 on. `has_sentinels` asks for
+    the cells of sentinels as ranges of their own.
     """
     axis = counts.lattice.axes[0]
     firsts = np.zeros(1, dtype=np.int64) if roots is None else roots
@@ -157,6 +167,9 @@ def grow_ranges(
         edges, below = _halves_of_ranges(edges, cut), _halves_of_ranges(below, counts.rows_below(cut))
     leaves = np.concatenate(made, axis=1)
     first, stop, before_first, before_stop = leaves[:, np.argsort(leaves[0])]  # the order of making must not show
+    if has_sentinels:
+        first, stop = _with_cells_apart(first, stop, ruler.sentinels)  # [ruler 3]
+        before_first, before_stop = counts.rows_below(np.stack([first, stop]).ravel()).reshape(2, -1)
     true_counts = before_stop - before_first
     pile_stop = ruler.pile_stops(first, stop)
     end = stop[-1:] if pile_stop[-1] < stop[-1] else stop[:0]
@@ -167,6 +180,13 @@ def grow_ranges(
     spikes = np.stack([np.append(first, end - 1), np.append(pile_stop, end)])
     begins, ends = counts.rows_below(spikes.ravel()).reshape(spikes.shape)
     return Ranges(first, stop, true_counts, spikes, ends - begins)
+
+
+def _with_cells_apart(first: Cells, stop: Cells, cells: Cells) -> tuple[Cells, Cells]:
+    """The ranges, cut so that some cells are ranges of their own."""
+    begins = np.unique(np.concatenate([first, cells, cells + 1]))
+    begins = begins[begins < stop[-1]]
+    return begins, np.append(begins[1:], stop[-1])
 
 
 def _halves_of_ranges(ends: Cells, middle: Cells) -> Cells:

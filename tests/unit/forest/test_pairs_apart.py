@@ -88,7 +88,7 @@ def test_counts_where_a_dependence_is_finer_than_groups_hold() -> None:
 
 def test_an_interval_of_two_conditions_ends_where_each_of_them_does() -> None:
     """Certified counts of a rare kind bound counts of it in any hours; those of nearly all rows bound from below."""
-    release = release_of("0.3", 1)
+    release = release_of("0.3", 2)
     certain: dict[str, Any] = {"statement": "certified", "level": 0.9999}
     n_cut = 0
     for kind in KINDS:

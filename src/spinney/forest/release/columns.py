@@ -444,6 +444,15 @@ def leaf_places(
     return np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
 
 
+def likely_sentinels(cells: ColumnAxis, low: Floats, length: Floats) -> NDArray[np.bool_]:
+    """Which leaves, by where they lie, are of one number that often says "not known"; none where there is no tree."""
+    if cells.ruler is None or not len(cells.ruler.sentinels):
+        return np.zeros(len(low), dtype=np.bool_)
+    first = cells.ruler.sentinels
+    begins, lengths = leaf_places(cells.axis, first, first + 1, parting=None, cells=cells)
+    return np.asarray(np.isin(low, begins) & (length <= lengths.max()))
+
+
 def numbered(keys: NDArray[Any]) -> NDArray[np.int64]:
     """Equal keys, or rows of keys, get equal numbers 0, 1, ..., in the order in which they first appear."""
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)

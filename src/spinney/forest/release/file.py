@@ -34,6 +34,7 @@ from spinney.forest.release.measured import (
     MeasuredTable,
     NoiseLaw,
     TiltFit,
+    WeightsRule,
 )
 from spinney.forest.release.places import PlaceModel
 from spinney.graph.model import GraphModel
@@ -99,10 +100,16 @@ def measured_entries(measured: Measured, names: Sequence[str]) -> dict[str, Any]
         if column.kind == "place":
             entry["given_depth"] = column.given_depth
         columns.append(entry)
-    tables = [{"stage": table.stage, "noise": _law_entry(table.noise)} for table in measured.tables]
+    tables = [
+        {"stage": table.stage, "noise": _law_entry(table.noise)}
+        | ({"doubtful": list(table.doubtful)} if table.doubtful else {})
+        for table in measured.tables
+    ]
     fit: dict[str, Any] = {"regularization": measured.regularization, "steps": measured.steps}
-    if measured.is_near_counts:
+    if measured.weights_rule != "leaves":
         fit["is_near_counts"] = True
+    if measured.weights_rule == "sentinels":
+        fit["has_sentinels"] = True
     if measured.tilt is not None:
         tilt = measured.tilt
         fit["tilt"] = {"n_drawn": tilt.n_drawn, "steps": tilt.steps, "held_std": tilt.held_std}
@@ -178,8 +185,9 @@ def measured_from_members(
     is_fit = type(steps) is int and 0 <= steps <= _MOST_STEPS and _is_number(caution, _MOST_CAUTION)
     if not is_fit or not _is_number(total, float(MOST_ROWS)) or round(total) != described["noisy_total"]:
         raise ValueError("what the model was fitted with is out of range")
-    is_near = fit.get("is_near_counts") is True
-    return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), is_near)
+    is_near, has_sentinels = (fit.get(name) is True for name in ("is_near_counts", "has_sentinels"))
+    rule: WeightsRule = "sentinels" if has_sentinels else "ranges" if is_near else "leaves"
+    return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), rule)
 
 
 def _grain(name: str, entry: Mapping[str, Any], noisy: Counts, grain: Grain | None) -> MeasuredGrain | None:
@@ -271,7 +279,12 @@ def _table(
     stage = entry["stage"]
     if stage not in _STAGES:
         raise ValueError("a table was counted in no stage that there is")
-    return MeasuredTable(numbers, labels.astype(np.int32) if len(labels) else None, noisy, _law(entry["noise"]), stage)
+    doubtful = entry.get("doubtful", [])
+    is_boxes = isinstance(doubtful, list) and all(type(box) is int and 0 <= box < len(noisy) for box in doubtful)
+    if not is_boxes or len(set(doubtful)) != len(doubtful):
+        raise ValueError("boxes are doubtful that a counted table does not have")
+    boxes = labels.astype(np.int32) if len(labels) else None
+    return MeasuredTable(numbers, boxes, noisy, _law(entry["noise"]), stage, tuple(doubtful))
 
 
 def _tilt_fit(fit: Mapping[str, Any], described: Mapping[str, Any]) -> TiltFit | None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
@@ -33,9 +34,18 @@ from spinney.forest.release.columns import (
     as_written,
     code_weights,
     is_far_out,
+    likely_sentinels,
     variance_added,
 )
-from spinney.forest.release.measured import Measured, MeasuredColumn, MeasuredPiles, MeasuredTable, NoiseLaw, TiltFit
+from spinney.forest.release.measured import (
+    Measured,
+    MeasuredColumn,
+    MeasuredPiles,
+    MeasuredTable,
+    NoiseLaw,
+    TiltFit,
+    WeightsRule,
+)
 from spinney.forest.release.places import PlaceModel
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel, draw_states
@@ -77,8 +87,13 @@ _REACH, _REACH_FAR_OUT = 2.25, 2.5
 # ends the column, which noise alone does in one of 200, then any other, of which there are more (one of 700). The
 # second line is of leaves where rows of one deviation would raise the variance a thousand times: noise alone gives an
 # end in one of 700, and a range inside in one of 30,000. Nothing is very far out from rows that all have one value.
-_TAIL_BELIEVED, _INSIDE_BELIEVED = (_REACH, 2.6, 3.0), (_REACH, 3.0, 4.0)
+# The last numbers are of numbers that often say "not known" and stand alone.
+_TAIL_BELIEVED, _INSIDE_BELIEVED = (_REACH, 2.6, 3.0, 4.0), (_REACH, 3.0, 4.0, 4.0)
 _VERY_FAR_OUT = 1_000.0
+# A number that often says "not known" is believed from so many deviations on if it stands alone, unless it is very far
+# out. It does if less than one deviation is in the leaves on each side of it, so many, on average but for the largest,
+# which may stand alone itself.
+_SENTINEL_BELIEVED, _BESIDE = 3.0, 3
 # Rows are moved from range to range so often at the most, and no fewer than this part of a deviation at a time.
 _MOST_MOVES, _LEAST_MOVED = 200, 0.02
 
@@ -102,7 +117,8 @@ def number_weights(
     total: float,
     *,
     is_whole: bool,
-    is_near_counts: bool = True,
+    rule: WeightsRule = "sentinels",
+    likely: Flags | None = None,
 ) -> Floats:
     """Weights of a number's leaves, not negative, adding up to the total; even over the column where none stands out.
 
@@ -114,11 +130,16 @@ def number_weights(
         is_null: which of them is null.
         total: what weights add up to.
         is_whole: whether the column has whole values, each 1 long.
-        is_near_counts: whether every range of leaves weighs about what was counted there, as of late.
+        rule: how weights follow from counts, by which older files know other ways.
+        likely: which leaves are of one value that often says "not known"; none, unless told.
     """
     if len(counts) == 1:
         return project_to_total(counts, total)
     least, ease, farness = _least_believed(counts, noise_std, low, length, is_null, is_whole=is_whole)
+    if rule == "sentinels" and likely is not None and likely.any():
+        is_sentinel = likely & _stands_alone(counts, noise_std, is_null)
+        least = np.where(is_sentinel & (farness < 2), _SENTINEL_BELIEVED * noise_std, least)
+        farness = np.where(is_sentinel, 3, farness)
     believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     weights = np.zeros_like(counts)
@@ -128,11 +149,26 @@ def number_weights(
         reach = np.where(is_null, float(is_whole), length)
         reach = reach if reach.sum() > 0 else np.ones_like(reach)
         weights = total * reach / reach.sum()
-    if is_near_counts and noise_std > 0:
+    if rule != "leaves" and noise_std > 0:
         centred = counts + (total - counts.sum()) / len(counts)
         _move_into_reach(weights, centred, ease, farness, noise_std, int(np.count_nonzero(~is_null)))
         weights *= total / weights.sum()
     return weights
+
+
+def _stands_alone(counts: Floats, noise_std: float, is_null: Flags) -> Flags:
+    """The leaves whose neighbours, all but one, hold nothing that stands out."""
+    found = np.zeros(len(counts), dtype=np.bool_)
+    values = counts[~is_null]
+    n_around = 2 * _BESIDE + 1
+    if len(values) < n_around:
+        return found
+    first = np.clip(np.arange(len(values)) - _BESIDE, 0, len(values) - n_around)
+    around = sliding_window_view(values, n_around)[first].copy()
+    around[np.arange(len(values)), np.arange(len(values)) - first] = -np.inf  # itself
+    around.partition((0, n_around - 1), axis=1)
+    found[~is_null] = around[:, 1:-1].mean(axis=1) < noise_std
+    return found
 
 
 def _least_believed(
@@ -169,22 +205,22 @@ def _move_into_reach(
         weights: of leaves (n_leaves,); they keep their sum.
         counts: noisy counts with the same sum.
         ease: how easily leaves take rows: less, the further out they are.
-        farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones.
+        farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones, 3 for sentinels.
         noise_std: the standard deviation of the noise on a count.
         n_values: of the leaves; null comes after them.
     """
     n_leaves = counts.size
     off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
-    taken, n_no_further = np.zeros((3, n_leaves + 1)), np.zeros((3, n_leaves + 1))
+    taken, n_no_further = np.zeros((4, n_leaves + 1)), np.zeros((4, n_leaves + 1))
     spare = _REACH * noise_std
     for leaf in range(n_leaves):
-        for far in range(3):
+        for far in range(4):
             n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
     for _ in range(_MOST_MOVES):
         for leaf in range(n_leaves):
             off[leaf + 1] = off[leaf] + weights[leaf] - counts[leaf]
             given[leaf + 1] = given[leaf] + max(weights[leaf] - max(counts[leaf] - spare, 0.0), 0.0)
-            for far in range(3):
+            for far in range(4):
                 lack = max(counts[leaf] - weights[leaf], 0.0) if farness[leaf] <= far else 0.0
                 taken[far, leaf + 1] = taken[far, leaf] + lack
         worst, first, stop, n_rows, furthest = 0.0, 0, 0, 0.0, 0
@@ -377,7 +413,7 @@ class Refitter:
     models: tuple[Model, ...]  # a variable each, as released
     model: GraphModel
     levels: Mapping[int, CodeLevels]  # of variables that are codes in a hierarchy
-    cells: Mapping[int, ColumnAxis]  # of variables whose steps were counted
+    cells: Mapping[int, ColumnAxis]  # of variables that are columns
     is_total_public: bool
 
     def observed(self) -> Numbers:
@@ -445,12 +481,13 @@ class Refitter:
             if column is None or of_column is None:
                 weights = model.weights * (total / max(float(model.weights.sum()), 1e-300))
             else:
-                weights = _weights(
-                    column, of_column, model, total, self.levels.get(index), is_near_counts=self.measured.is_near_counts
-                )
+                levels, rule = self.levels.get(index), self.measured.weights_rule
+                likely = None
+                if index in self.cells and isinstance(model, ColumnModel):
+                    likely = likely_sentinels(self.cells[index], model.low, model.length)
+                weights = _weights(column, of_column, model, total, levels, rule=rule, likely=likely)
             weighed = replace(model, weights=weights)
-            if index in self.cells and isinstance(weighed, ColumnModel):
-                assert column is not None
+            if column is not None and column.grain is not None and isinstance(weighed, ColumnModel):
                 assert of_column is not None
                 assert column.steps is not None
                 assert of_column.grain is not None
@@ -486,6 +523,10 @@ class Refitter:
         )
 
 
+# A doubtful box that is below so many standard deviations of its noise is empty but for this part of one.
+_DOUBTFUL_BELOW, _SURELY_EMPTY = 3.0, 0.25
+
+
 def one_way(index: int, model: Model, noise_std: float, *, are_codes: bool) -> Measurement:
     """A column's states, each as uncertain as the leaves that it was added up from."""
     n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
@@ -499,7 +540,20 @@ def table_measurement(table: MeasuredTable, noisy: Floats, sizes: Sequence[int])
     labels = None
     if table.labels is not None:
         labels = np.maximum(table.labels, 0).reshape([sizes[column] for column in table.columns])
-    return Measurement(table.columns, noisy, table.noise.std, labels)
+    return Measurement(table.columns, *believed_boxes(noisy, table.noise.std, table.doubtful), labels)
+
+
+def believed_boxes(noisy: Floats, noise_std: float, doubtful: Sequence[int]) -> tuple[Floats, float | Floats]:
+    """Counts of boxes as a model is fitted to them, and how far they may be off.
+
+    Doubtful ones that do not stand out hold nothing, nearly for certain: the model spreads noise in them otherwise.
+    """
+    if not doubtful:
+        return noisy, noise_std
+    is_empty = np.zeros(len(noisy), dtype=np.bool_)
+    is_empty[list(doubtful)] = True
+    is_empty &= noisy < _DOUBTFUL_BELOW * noise_std
+    return np.where(is_empty, 0.0, noisy), np.where(is_empty, noise_std * _SURELY_EMPTY, noise_std)
 
 
 def box_sums(table: MeasuredTable, law: Floats) -> Floats:
@@ -556,7 +610,8 @@ def _weights(
     total: float,
     levels: CodeLevels | None,
     *,
-    is_near_counts: bool,
+    rule: WeightsRule,
+    likely: Flags | None,
 ) -> Floats:
     """Weights of the model's leaves, as a fit makes them."""
     std = column.noise.std
@@ -572,7 +627,7 @@ def _weights(
         else:
             is_whole = column.kind == "integer"
             places = (model.low, model.length, model.is_null)
-            weights = number_weights(counts, std, *places, total, is_whole=is_whole, is_near_counts=is_near_counts)
+            weights = number_weights(counts, std, *places, total, is_whole=is_whole, rule=rule, likely=likely)
     return weights if column.possible.all() else possible_weights(weights, column.possible, model.length)
 
 
@@ -961,12 +1016,12 @@ def refitter(release: ForestRelease) -> Refitter:
     for index, name in enumerate(release.variables):
         models.append(release.columns[name] if name in release.columns else release.places[name])
         column = release.measured.columns[index]
+        if name in release.columns:
+            cells[index] = axes[name]
         if column is not None and column.kind == "codes":
             of_column = axes[name].levels
             assert of_column is not None
             levels[index] = of_column
-        if column is not None and column.grain is not None:
-            cells[index] = axes[name]
     return Refitter(release.measured, tuple(models), release.model, levels, cells, release.card.n_rows is not None)
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 Kind = Literal["real", "integer", "category", "codes", "place"]
+# How the weights of a number follow from its counts: leaf by leaf, as in the oldest files; with ranges of leaves near
+# what was counted there, too; with sentinels believed by a limit of their own, too, as of late.
+WeightsRule = Literal["leaves", "ranges", "sentinels"]
 
 # Up to this variance the law of Gaussian noise is tabulated; numbers beyond this many deviations never occur.
 _FEW_VALUES = 4.0
@@ -179,6 +182,7 @@ class MeasuredTable:
     noisy: Counts  # (n_boxes,)
     noise: NoiseLaw
     stage: str
+    doubtful: tuple[int, ...] = ()  # boxes that are taken to be empty unless they stand out
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +205,7 @@ class Measured:
     regularization: float
     steps: int
     tilt: TiltFit | None = None
-    is_near_counts: bool = False  # whether ranges of leaves weigh about what was counted there; not in older files
+    weights_rule: WeightsRule = "leaves"
 
     def tables_of(self, columns: tuple[int, ...]) -> list[MeasuredTable]:
         """The tables that hold all these variables."""
