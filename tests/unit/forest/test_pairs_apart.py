@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import spinney as sp
+from spinney.forest.release.answers import ANYWHERE, INSIDE_COUNTED, REMEDY_INSIDE_APART
 from spinney.forest.release.misfit import NEARLY_ALL, Factor, Misfit
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.parts import parts_of
@@ -108,6 +110,46 @@ def test_an_interval_of_two_conditions_ends_where_each_of_them_does() -> None:
     assert answer.low >= release.count(nearly_all, **certain).low + release.count(half, **certain).low - N_ROWS
     of_all = release.count({"kind": "h", "hour": (10, 12)}, of="population")
     assert of_all.high > release.count({"kind": "h", "hour": (10, 12)}).high, "a population is not bound by the table"
+
+
+def test_a_median_ends_where_the_share_below_cannot_be_a_half() -> None:
+    """A share of rows below a value and the quantile there are one question, and have room for the same."""
+    for seed, kind in product(range(2), "abc"):
+        release = release_of("0.3", seed)
+        assert are_apart(release, "age", "kind")
+        median = release.quantile("age", 0.5, where={"kind": kind})
+        assert median.statement == "indicative"
+        low, high = round(median.low), round(median.high)
+        below, until = (release.proportion({"age": (None, at)}, given={"kind": kind}) for at in (low - 1, high))
+        assert 0.35 < below.high < 0.52, "next to the lower end a share of a half is just ruled out"
+        assert 0.48 < until.low < 0.65
+
+
+def test_values_given_one_value_of_several_in_a_state_are_not_supported() -> None:
+    """Three hours share a state, and whatever is different at one of them is in no number of the release."""
+    release = release_of("0.3", 0)
+    assert are_apart(release, "age", "hour")
+    states = release.columns["hour"].states
+    hour = next(hour for hour in range(24) if (states == states[hour]).sum() > 2)
+    whole = [int(other) for other in np.flatnonzero(states == states[hour])]
+    for where, is_inside in (({"hour": hour}, True), ({"hour": (whole[0], whole[-1])}, False)):
+        for answer in (release.mean("age", where=where), release.quantile("age", 0.5, where=where)):
+            assert (INSIDE_COUNTED in answer.why) is is_inside
+            if is_inside:
+                assert (answer.statement, answer.low) == ("not supported", None)
+                assert answer.why.endswith(REMEDY_INSIDE_APART)
+    assert release.count({"age": (20, 40), "hour": hour}).statement == "indicative", "sums of counts are priced"
+
+
+def test_an_interval_that_holds_every_value_is_not_given() -> None:
+    """An interval of all hours of the day says nothing of the hours of a rare kind."""
+    answers = [
+        release_of("0.3", seed).quantile("hour", at, where={"kind": kind}, force=True)
+        for seed, kind, at in product(range(2), KINDS, (0.25, 0.5, 0.75))
+    ]
+    is_all = np.array([(answer.low, answer.high) == (0, 23) for answer in answers])
+    assert 0 < is_all.sum() < len(is_all)
+    assert [ANYWHERE in answer.why for answer in answers] == is_all.tolist()
 
 
 def test_what_sums_see_of_a_mean_is_what_they_see_of_its_values() -> None:

@@ -94,6 +94,8 @@ INSIDE_COUNTED = (
     "the conditions cut all, or most, of the leaves and states that were counted, and where in these rows lie is the "
     "model's guess"
 )
+ANYWHERE = "what was not measured may move it to any value that the conditions allow, so that an interval says nothing"
+REMEDY_INSIDE_APART = "ask for wider ranges or a count, or name the columns in workload="
 REMEDY_INSIDE_COUNTED = "ask for wider ranges, ask for statement='certified', or name the columns in workload="
 
 
@@ -280,7 +282,7 @@ class ForestAnswers(Answering[_Asked]):
             return None
         parts, given, counted = asked
         of_rows = question.kind in ("count", "proportion")
-        is_wanted = question.statement == "certified" or (of_rows and self._is_inside(parts, counted))
+        is_wanted = question.statement == "certified" or (of_rows and self._is_inside(parts))
         found = self._bounds(question if given else replace(question, given={}), counted, level, is_wanted=is_wanted)
         if found is None:
             return None
@@ -335,14 +337,12 @@ class ForestAnswers(Answering[_Asked]):
         noise = counted.noise.std * math.sqrt(n_inside * share_outside)
         return noise <= _WIDEST * math.sqrt(max((self._release.card.planned_rows or 0) * share * (1 - share), 1.0))
 
-    def _is_inside(self, parts: Mapping[int, Part], counted: Counted | None) -> bool:
+    def _is_inside(self, parts: Mapping[int, Part]) -> bool:
         """Whether much of what is asked lies inside of leaves, or of states of several columns, that conditions cut.
 
         There the model guesses: a day of the week in leaves of weeks, an hour in states of two hours. It is decided by
         geometry, and for several columns by what each says alone; neither follows from counts of their table.
         """
-        if counted is None:
-            return False
         if len(parts) == 1:
             (part,) = parts.values()
             is_whole, leaves = part.touches & (part.is_whole | (part.share >= 1)), part.leaves
@@ -375,10 +375,7 @@ class ForestAnswers(Answering[_Asked]):
 
     def _modelled(self, question: Question, asked: _Asked, level: float) -> Answer:
         parts, given, counted = asked
-        # Models are redrawn for it, which a certified answer does not need.
-        standing = self.verdicts.of(tuple(sorted(parts)), parts)
-        if len(parts) > 1 and self._is_inside(parts, counted):
-            standing = Standing("not supported", INSIDE_COUNTED, REMEDY_INSIDE_COUNTED)
+        standing = self._standing(question, parts, counted)
         is_population = question.of == "population"
         if question.kind in ("mean", "quantile"):
             if not any((part.touches & (part.leaves.weights > 0)).any() for part in parts.values() if part.values):
@@ -406,7 +403,19 @@ class ForestAnswers(Answering[_Asked]):
             least, most = values.low[part.touches].min(), values.high[part.touches].max()
             if least == most:
                 return question.answered(least, (least, least), "certified", ONE_VALUE)
+            if standing.statement == "indicative" and len(parts) > 1 and low <= least and most <= high:
+                standing = Standing("not supported", ANYWHERE, standing.instead)
         return question.answered(found, (low, high), standing.statement, standing.reason)
+
+    def _standing(self, question: Question, parts: Mapping[int, Part], counted: Counted | None) -> Standing:
+        """What can be said at best; models are redrawn for it, which a certified answer does not need."""
+        standing = self.verdicts.of(tuple(sorted(parts)), parts)
+        # Counts of columns apart have room for what lies inside of states; values would have that of their whole range.
+        has_room = counted is None and question.kind in ("count", "proportion")
+        if standing.statement == "not supported" or len(parts) < 2 or has_room or not self._is_inside(parts):
+            return standing
+        remedy = REMEDY_INSIDE_APART if counted is None else REMEDY_INSIDE_COUNTED
+        return Standing("not supported", INSIDE_COUNTED, remedy)
 
     def _is_noise(self, variable: int, part: Part, level: float) -> bool:
         """Whether a condition on one variable leaves no more rows than noise alone may have put there."""

@@ -28,7 +28,7 @@ from spinney.forest.release.certify import Counted
 from spinney.forest.release.columns import ColumnModel, Floats
 from spinney.forest.release.measured import MeasuredColumn, NoiseLaw
 from spinney.forest.release.misfit import Factor, Factors, Laws, Misfit, Ratio, states_of
-from spinney.forest.release.parts import Flags, Leaves, Part, valued
+from spinney.forest.release.parts import Flags, Leaves, Part, Values, valued
 from spinney.release.answers.ranks import t_quantile
 
 if TYPE_CHECKING:
@@ -602,8 +602,11 @@ def calibrated_quantile(
     beneath = np.zeros(len(part.share), dtype=np.bool_)
     beneath[order[: leaf + (below[leaf + 1] - at < at - below[leaf])]] = True
     plain = {number: Factor(replace(one, values=None)) for number, one in parts.items()}
-    cut = Part(part.leaves, part.share * beneath, part.touches & beneath, part.is_whole & beneath)
-    ratio = Ratio({**plain, variable: Factor(cut)}, plain)
+    # It is the mean of whether rows lie there, so that its influence has one factor for the column: 1 less the share
+    # in leaves beneath, the share less than 0 in others.
+    is_beneath = beneath.astype(np.float64)
+    beneath_or_not = replace(part, values=Values(is_beneath, is_beneath, is_beneath, is_beneath))
+    ratio = Ratio({**plain, variable: Factor(beneath_or_not, shift=0.0)}, plain)
     # A share next to 0 or 1 has the error of one as far inside as the quantile is.
     reach = calibrated(laws, misfit, ratio, counted, of_population=of_population).half_width(level)
     z = noise_quantile(column.noise, level) if column is not None else 2.0
