@@ -180,6 +180,12 @@ _MOST_OF_CHOSEN = Fraction(3, 8)
 # It is worth that where its mean products, of two groups a column, are off by no more than this.
 _MOST_PRODUCTS_ERROR = 0.05
 
+# Relations between columns are looked for with this much of the budget, twice: pairs, and the ratios of some. They are
+# worth that where a pair that is equal in this share of the rows stands out of the noise.
+_RELATIONS_SHARE = Fraction(1, 100)
+_LEAST_RELATED = 0.5
+_PAIR_DEVIATIONS_OF_RELATIONS = 4.5
+
 # A fit of products looks at no fewer rows of the model than this.
 _FEWEST_DRAWN = 5_000
 
@@ -269,6 +275,7 @@ def design(
     stars: Sequence[int] = (),
     has_plain_pairs: bool = False,
     has_grain: bool = True,
+    n_sought: int = 0,
     plan_of: Callable[[Shape], ForestPlan] | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
@@ -276,9 +283,10 @@ def design(
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
     `analyses_share` and `utility_share` which parts of the budget the sums of named regressions and figures of utility
-    get, if there are any. `stars` are columns that all others are counted with as with the target, and
-    `has_plain_pairs` says that pairs of a tree are counted without it, `has_grain` that columns are asked in which
-    steps their values come; `plan_of` gives the plan of a shape where a forest is not all that the budget pays for.
+    get, if there are any. `n_sought` is how many pairs of columns are looked at for relations. `stars` are columns that
+    all others are counted with as with the target, and `has_plain_pairs` says that pairs of a tree are counted without
+    it, `has_grain` that columns are asked in which steps their values come; `plan_of` gives the plan of a shape where a
+    forest is not all that the budget pays for.
     """
     if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
@@ -305,13 +313,17 @@ def design(
             utility_share=utility_share,
             n_stars=len(stars),
             has_grain=has_grain,
+            n_sought=n_sought if delta else 0,
         )
         if structure == "tree" and not shape.times["cliques"]:  # stated tables join all columns
             continue
-        for given in _with_or_without_products(shape, delta):
+        shapes = [given for one in _with_or_without_relations(shape) for given in _with_or_without_products(one, delta)]
+        for given in shapes:
             try:
                 plan = plan_of(given) if plan_of else forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
+                continue
+            if "relations" in plan.vectors and not _are_relations_worth(plan, n_rows, n_sought):
                 continue
             if "products" in plan.vectors and not _are_products_worth(plan, n_rows, len(measured)):
                 continue
@@ -345,6 +357,22 @@ def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
     taken = min(_PRODUCTS_SHARE, given * _MOST_OF_CHOSEN)
     left = {stage: shape.shares[stage] * (given - taken) / given for stage in giving}
     return [replace(shape, shares={**shape.shares, **left, "products": taken}), shape]
+
+
+def _with_or_without_relations(shape: Shape) -> list[Shape]:
+    """The shape with vectors of relations, where there are pairs of columns to look at, and without them."""
+    sought: tuple[StageName, ...] = ("relations", "ratios")
+    if not all(shape.shares.get(stage) for stage in sought):
+        return [shape]
+    left = {stage: share for stage, share in shape.shares.items() if stage not in sought}
+    whole = sum(left.values(), Fraction(0))
+    return [shape, replace(shape, shares={stage: share / whole for stage, share in left.items()})]
+
+
+def _are_relations_worth(plan: ForestPlan, n_rows: int, n_sought: int) -> bool:
+    """Whether a pair that is equal in half of the rows would stand out of the noise."""
+    variance = plan.vectors["relations"].variance(plan.unit.factor * n_sought)
+    return _PAIR_DEVIATIONS_OF_RELATIONS * math.sqrt(variance) <= _LEAST_RELATED * n_rows
 
 
 def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
@@ -429,6 +457,7 @@ def _shape(
     utility_share: Fraction | None = None,
     n_stars: int = 0,
     has_grain: bool = True,
+    n_sought: int = 0,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -447,6 +476,8 @@ def _shape(
         "regions": len(places),
         "places": len(places),
         "workload": len(stated),
+        "relations": int(n_sought > 0),
+        "ratios": int(n_sought > 0),
         "analyses": int(analyses_share is not None),
         "utility": int(utility_share is not None),
         "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
@@ -473,8 +504,12 @@ def _shape(
     if utility_share is not None and used:  # where all columns are known there is nothing to compare
         shares["utility"] = used * utility_share / (1 - utility_share)
         used += shares["utility"]
+    if n_sought and used:
+        shares |= dict.fromkeys(("relations", "ratios"), used * _RELATIONS_SHARE / (1 - 2 * _RELATIONS_SHARE))
+        used += shares["relations"] + shares["ratios"]
     levels: dict[StageName, int] = {
-        "trees": max(trees, default=0),
+        # Codes of relations that are found make an axis a little longer, and its tree deeper by one level at most.
+        "trees": max(trees, default=0) + (n_sought > 0),
         "regions": max((axis.max_levels for axis in places), default=0),
     }
     return Shape(numbers, {stage: share / used for stage, share in shares.items() if numbers[stage]}, levels)

@@ -1,6 +1,8 @@
 """ForestPlan: how much noise every stage of a forest gets, from public quantities only.
 
     classes      how many rows have each value of a target; a plan of its own, released before the others
+    relations    rows in which pairs of columns of one kind are equal, or round parts, one vector; with a delta only
+    ratios       rows by the percentage that one column is of another, one vector; with a delta only
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
     spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
@@ -71,6 +73,7 @@ _LARGEST_RATE = Fraction(32)
 
 # Stages in the order in which they are paid for.
 _ORDER: tuple[StageName, ...] = (
+    *("relations", "ratios"),
     *("trees", "regions"),
     *("one-way", "spikes", "grain", "places", "workload", "pairs", "cliques"),
     *("selection", "prior"),
@@ -139,7 +142,7 @@ class ForestPlan:
 
     @property
     def vectors(self) -> dict[str, GaussianVector]:
-        """Of "analyses", "products", "alikeness" and "utility", those that there are."""
+        """Of "relations", "ratios", "analyses", "products", "alikeness" and "utility", those that there are."""
         return self._of(GaussianVector)
 
     def _of(self, kind: type[M]) -> dict[str, M]:

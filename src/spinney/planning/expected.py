@@ -288,6 +288,8 @@ def _forest_sentence(design: Design, numbers: Mapping[str, int]) -> str:
         parts.append(f"{what}, each of up to {n_cells:,} cells")
     if n_stated := numbers.get("workload tables"):
         parts.append(f"{many(n_stated, 'table')} that the call names")
+    if "relations" in design.plan.vectors:
+        parts.append("columns of one kind that may be equal, or fixed parts of each other")
     if "products" in design.plan.vectors:
         parts.append("all other pairs coarsely")
     return "; ".join(parts)

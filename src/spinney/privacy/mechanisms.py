@@ -241,6 +241,8 @@ StageName = Literal[
     "bounds",
     "values",
     "classes",
+    "relations",
+    "ratios",
     "trees",
     "one-way",
     "spikes",
@@ -435,7 +437,7 @@ class GaussianVector(_Part):
 
     times: ClassVar[int] = 1
     what: ClassVar[tuple[str, str]] = ("vector of sums", "vectors of sums")
-    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness", "utility")
+    stages: ClassVar[tuple[StageName, ...]] = ("relations", "ratios", "analyses", "products", "alikeness", "utility")
 
     def variance(self, sensitivity_squared: int) -> Fraction:
         """Variance of the noise on sums that one unit moves by this at most, in squared distance.

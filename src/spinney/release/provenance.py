@@ -365,7 +365,10 @@ def compare_schema(stated: Schema | Tables, card: Card) -> tuple[list[str], list
         return _compare(PeopleShape.of(stated)._without_ignored().to_dict(), card.people.to_dict(), {})
     assert isinstance(stated, Schema)
     kept = stated._without_ignored()
-    differences, filled = _compare(kept.to_dict(), card.schema.to_dict(), card._found_privately)
+    released = card.schema._without_found()
+    differences, filled = _compare(kept.to_dict(), released.to_dict(), card._found_privately)
+    found = [rule.in_words() for rule in card.schema._related.values() if rule.found]
+    filled += [f"{words} in some rows, which the release found privately" for words in found]
     return differences, [*(f"column {name!r} is ignored, and left out" for name in stated if name not in kept), *filled]
 
 

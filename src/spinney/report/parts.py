@@ -570,6 +570,8 @@ STAGES = {
     "bounds": "bounds of columns",
     "values": "lists of values",
     "classes": "values of the target",
+    "relations": "which columns are parts of others",
+    "ratios": "which parts they are",
     "trees": "where columns are divided",
     "one-way": "every column by itself",
     "spikes": "round numbers and other piles",

@@ -207,6 +207,15 @@ class Schema(Documented, Mapping[str, Column]):
         """Other columns under the same names, or fewer, with all else that was stated."""
         return Schema(columns, rules=self._rules, places=self._places, **self._person_options)
 
+    def _with_rules(self, rules: Iterable[Rule]) -> Schema:
+        """Other rules between the same columns, with all else that was stated."""
+        return Schema(self._columns, rules=rules, places=self._places, **self._person_options)
+
+    def _without_found(self) -> Schema:
+        """The schema as it was stated, without relations that a fit found."""
+        kept = [rule for rule in self._rules if not (isinstance(rule, Related) and rule.found)]
+        return self if len(kept) == len(self._rules) else self._with_rules(kept)
+
     @property
     def _person_options(self) -> dict[str, Any]:
         return {} if self._person_rows is None else options_from_dict(self._person_rows.to_dict())

@@ -28,6 +28,7 @@ from spinney.forest.design import EFFORTS, Design, design
 from spinney.forest.grow import Forest, grow
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.relations import Sought, find_relations
 from spinney.forest.release.analyses import ReleasedAnalyses
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.file import released
@@ -45,6 +46,7 @@ from spinney.release.card import Card, noisy_rows_entry
 from spinney.release.file import load
 from spinney.release.release import Release
 from spinney.release.utility import figures_reach_squared, weights_of
+from spinney.schema.rules import Related
 from spinney.schema.schema import Schema
 from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer, of_release, release_verb
 from spinney.synthesizers.paying import with_few_values, with_widest_bounds
@@ -315,6 +317,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
         utility_share: the part of the budget that pays for figures of utility, such as "0.02": how far the release is
             from the table, with exact noise, so that they may be published. By default none are measured.
+        relations: "find" to look privately for columns of one kind that are equal, or fixed parts of each other, in
+            many rows, with two hundredths of the budget; "stated" to keep those alone that the schema states.
     """
 
     release_: ForestRelease = field(init=False)
@@ -337,6 +341,7 @@ class ForestSynthesizer(Synthesizer[Design]):
     values_share: Any = "0.1"
     assumed_rows: int | None = None
     utility_share: Any = None
+    relations: str = "find"
 
     @of_release(ForestRelease.sample)
     def sample(self) -> Any: ...
@@ -358,6 +363,11 @@ class ForestSynthesizer(Synthesizer[Design]):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         parse_share(self.analyses_share, "analyses_share")
+        if self.relations not in ("find", "stated"):
+            raise ParameterError(f"relations={as_given(self.relations)} is not 'find' or 'stated'")
+        for rule in schema.rules:
+            if isinstance(rule, Related) and rule.found:
+                raise SchemaError(f"{rule!r}: a fit that found a rule says so; leave found out to state it yourself")
         self._check_target(schema)
         self._check_workload(schema)
         widest = with_widest_bounds(schema)
@@ -427,6 +437,14 @@ class ForestSynthesizer(Synthesizer[Design]):
         """Whether the sizes of the target's classes are counted before all else."""
         return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
 
+    def _sought(self, schema: Schema) -> Sought:
+        """The pairs of columns that are looked at for relations: those of no table or sum that the call states."""
+        if self.relations != "find":
+            return Sought((), ())
+        stated = [name for table in checked_workload(self.workload, schema) for name in table]
+        named = [column for formula in parse_formulas(self.analyses, schema) for column in formula.columns]
+        return Sought.of(schema, [*stated, *named, *([] if self.target is None else [self.target])])
+
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
         variables = Variables.of(facts.schema)
         rules, names, modelled = variables.rules, variables.names, list(facts.schema._modelled)
@@ -444,6 +462,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             has_prior=self.prior is not None,
             analyses_share=parse_share(self.analyses_share, "analyses_share") if self.analyses else None,
             stated=[tuple(names.index(name) for name in table) for table in stated],
+            n_sought=len(self._sought(facts.schema).pairs),
             # A pure budget has paid for figures of utility by themselves.
             utility_share=None
             if self.utility_share is None or not facts.delta
@@ -490,6 +509,10 @@ class ForestSynthesizer(Synthesizer[Design]):
             rehearsed = self._design(facts, class_size=float(np.sort(classes.noisy_counts)[-2]))
         plan = self._design(facts) if rehearsed is None else rehearsed
         prepaid = PrepaidMechanisms(plan.plan, ledger, entropy)
+        if "relations" in plan.plan.vectors:
+            schema = find_relations(table, schema, self._sought(schema), prepaid, n_rows=facts.n_rows)
+            table, variables = table.with_schema(schema._as_read), Variables.of(schema)
+            names, axes = variables.names, variables.axes
         forest = grow(
             table,
             axes,

@@ -395,7 +395,9 @@ def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str,
     if isinstance(release, PeopleRelease):
         return LinkedSynthesizer(**card.parameters).planned(release.shape, _facts(card))
     assert kind is not None
-    model = kind(**card.parameters)
+    # Cards of earlier versions say nothing of relations, which were not looked for.
+    before = {"relations": "stated"} if kind is ForestSynthesizer else {}
+    model: Synthesizer[Any] = kind(**{**before, **card.parameters})
     facts = _facts(card)
     if not isinstance(model, ForestSynthesizer):
         plan: SplitPlan = model._design(facts)[1]  # type: ignore[attr-defined]
@@ -425,7 +427,8 @@ def _facts(card: Card) -> PublicFacts:
         epsilon = parse_epsilon(card.parameters["epsilon"]) - card.epsilon
         delta = (default_delta(n_rows or 1) if stated is None else parse_delta(stated)) - card.delta
     found_bounds = "bounds" in card.stages
-    return PublicFacts(card.schema, epsilon, delta, unit, n_rows or 1, found_bounds=found_bounds, row_count=counted)
+    schema = card.schema._without_found()
+    return PublicFacts(schema, epsilon, delta, unit, n_rows or 1, found_bounds=found_bounds, row_count=counted)
 
 
 def _difference(wanted: Mapping[str, Any], stated: Mapping[str, Any]) -> str | None:

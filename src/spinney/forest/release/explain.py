@@ -577,6 +577,8 @@ _MEASURED = {
     "selection": "choice",
     "prior": "choice",
     "analyses": "vector",
+    "relations": "vector",
+    "ratios": "vector",
     "products": "vector",
     "utility": "vector",
     "bounds": "column",

@@ -45,7 +45,7 @@ else:
 
 _RATIO = re.compile(r"\d{1,12}(\.\d{1,12})?|\d{1,12}/\d{1,12}")
 _LARGEST_PART = 10**9  # of a fraction, above and below its line
-MOST_RATIOS = 32
+MOST_RATIOS = 200
 
 
 def parse_ratio(stated: Any) -> Fraction | None:
@@ -102,6 +102,7 @@ class Related(Derivation):
         column: the name of the column that is modelled by its ratios.
         base: the name of the column that it is a part of.
         ratios: what `column` is divided by `base`, such as 1, "0.75" or "1/3"; where several fit, the first counts.
+        found: whether a fit found the relation privately; leave it out.
     """
 
     type_name: ClassVar[str] = "related"
@@ -110,6 +111,7 @@ class Related(Derivation):
     column: str
     base: str
     ratios: Any = field(default=(1,))  # kept as a tuple of fractions
+    found: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in (self.column, self.base):
@@ -135,6 +137,8 @@ class Related(Derivation):
                 raise SchemaError(f"Related: the ratio {ratio_text(ratio)} is listed twice; list it once")
             ratios.append(ratio)
         object.__setattr__(self, "ratios", tuple(ratios))
+        if not isinstance(self.found, bool):
+            raise SchemaError(f"Related: found={brief(self.found)} is not true or false")
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -201,9 +205,10 @@ class Related(Derivation):
         """The physical number that stands for each ratio."""
         column = columns[self.column]
         assert isinstance(column, Number)
-        spacing, (_, last) = spacing_of(column), ends_in_steps(column)
-        steps = [(last + 1 + place) * spacing for place in range(len(self.ratios))]
-        return [int(step) if column.is_whole else float(step) for step in steps]
+        last = ends_in_steps(column)[1]
+        steps = last + 1 + np.arange(len(self.ratios), dtype=np.int64)
+        found: list[Any] = numbers_at(column, steps).tolist()
+        return found
 
     def code_sets(self, columns: Columns) -> list[ValueSet]:
         """The codes as sets of the modelled column, one for each ratio."""
@@ -293,12 +298,12 @@ class Related(Derivation):
 
     def place_expression(self, steps: nw.Expr, base_steps: nw.Expr, columns: Columns) -> nw.Expr:
         """The same of expressions of an engine."""
-        found = nw.lit(len(self.ratios))
-        for place, (a, b) in reversed(list(enumerate(self._parts(columns)))):
+        places = []
+        for place, (a, b) in enumerate(self._parts(columns)):
             gap = (base_steps * a - steps * b) * 2
             has_ratio = (gap >= -b) & (gap < b) & (steps != 0) & (base_steps != 0)
-            found = nw.when(has_ratio).then(nw.lit(place)).otherwise(found)
-        return found
+            places.append(nw.when(has_ratio).then(nw.lit(place)).otherwise(nw.lit(len(self.ratios))))
+        return places[0] if len(places) == 1 else nw.min_horizontal(*places)
 
     def one_by_one(self) -> list[Related]:
         """The same rule for each of its ratios alone."""
@@ -311,10 +316,12 @@ class Related(Derivation):
 
     def to_dict(self) -> dict[str, Any]:
         ratios = [int(ratio) if ratio.denominator == 1 else ratio_text(ratio) for ratio in self.ratios]
-        return {"type": self.type_name, "column": self.column, "base": self.base, "ratios": ratios}
+        described = {"type": self.type_name, "column": self.column, "base": self.base, "ratios": ratios}
+        return described | ({"found": True} if self.found else {})
 
     def __repr__(self) -> str:
-        return f"Related({self.column!r}, {self.base!r}, ratios={self.to_dict()['ratios']!r})"
+        found = ", found=True" if self.found else ""
+        return f"Related({self.column!r}, {self.base!r}, ratios={self.to_dict()['ratios']!r}{found})"
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
@@ -424,12 +431,18 @@ class _Coded:
     def _combined_expression(self, own: reading.Reading, others: Mapping[str, reading.Reading]) -> reading.Reading:
         """The same of expressions."""
         rule, column, base, columns = self._parts
-        other, codes = others[rule.base], rule.codes(columns)
+        other = others[rule.base]
         place = rule.place_expression(steps_expression(column, own), steps_expression(base, other), columns)
         number = own.number.clip(*_span(column))
-        is_known = ~own.is_missing & ~other.is_missing
-        for at, code in enumerate(codes):
-            number = nw.when(is_known & (place == at)).then(nw.lit(code)).otherwise(number)
+        has_code = ~own.is_missing & ~other.is_missing & (place < len(rule.ratios))
+        spacing, steps = spacing_of(column), place + ends_in_steps(column)[1] + 1
+        # Of reals a division of whole numbers, which rounds once, as for a table in memory.
+        code = (
+            steps * column.step
+            if column.is_whole
+            else steps.cast(nw.Float64) * float(spacing.numerator) / float(spacing.denominator)
+        )
+        number = nw.when(has_code).then(code).otherwise(number)
         return reading.Reading(number, own.is_missing, own.is_wrong | other.is_wrong)
 
 
