@@ -35,7 +35,7 @@ from spinney.errors import SchemaError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.grid.axes import column_axis
 from spinney.schema.rules import AtMost, Related, Rule, clauses_of
-from spinney.schema.rules.related import ends_in_steps
+from spinney.schema.rules.related import Percentages, ends_in_steps
 from spinney.schema.schema import Schema
 from spinney.tables.source import Source
 
@@ -79,7 +79,7 @@ def _may_be_related(name: str, column: Number) -> bool:
     if not column.has_bounds or column_axis(name, column).ruler is None:
         return False
     try:
-        Related(name, f"{name} ", ratios=_PERCENT).check({name: column, f"{name} ": column})
+        Percentages(name, f"{name} ").check({name: column, f"{name} ": column})
     except SchemaError:
         return False
     return True
@@ -100,18 +100,9 @@ def has_parts(schema: Schema, pair: Pair) -> bool:
 # True counts, for the prepaid mechanisms alone.
 
 
-# Percentages, the rounder first: where several fit, the rounder counts.
-_ROUND = (100, 50, 25, 10, 5, 1)
-
-
-def _rank(percent: int) -> tuple[int, int]:
-    """How round a percentage is, and itself: equal columns come first."""
-    return next(rank for rank, step in enumerate(_ROUND) if percent % step == 0), percent
-
-
-_PERCENT = tuple(Fraction(percent, 100) for percent in sorted(range(1, 201), key=_rank))
-# A part is round if it is one of these percentages: what is counted of a pair before it stands out.
-_PARTS = tuple(Fraction(p, 100) for p in range(5, 100, 5))
+# Percentages that are told apart, and those that are round: what is counted of a pair before it stands out.
+_PERCENT = tuple(Fraction(percent, 100) for percent in range(1, 201))
+_EVERY, _LAST = 5, 95
 # Rows of a column by the rest of its steps, a prime: multiplying by a ratio leaves rests apart.
 _N_RESTS = 1021
 
@@ -125,7 +116,7 @@ def true_pairs(table: Source, schema: Schema, pairs: Sequence[Pair]) -> Whole:
     rules: dict[Pair, Related] = {}
     for first, second in [pair for pair in pairs if has_parts(schema, pair)]:
         for pair in ((first, second), (second, first)):
-            rules[pair] = Related(*pair, ratios=(Fraction(1), *_PARTS))
+            rules[pair] = Percentages(*pair, every=_EVERY, last=_LAST)
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     true_tallies = table.tally(names, [*one.values(), *rules.values()])
     n_rows = table.n_rows
@@ -133,7 +124,7 @@ def true_pairs(table: Source, schema: Schema, pairs: Sequence[Pair]) -> Whole:
     for first, second in pairs:
         equal = n_rows - true_tallies.n_broken[one[first, second]]
         both = [rules.get(pair) for pair in ((first, second), (second, first))]
-        parts = [0 if rule is None else n_rows - true_tallies.n_broken[rule] - equal for rule in both]
+        parts = [0 if rule is None else n_rows - true_tallies.n_broken[rule] for rule in both]
         found.append([equal, *parts])
     return np.array(found, dtype=np.int64).reshape(-1, 3)
 
@@ -147,7 +138,7 @@ def true_percentages(table: Source, schema: Schema, pairs: Sequence[Pair]) -> Wh
         for name, base in waiting:
             if name not in chosen and name not in chosen.values() and base not in chosen:
                 chosen[name] = base
-        rules = [Related(name, base, ratios=_PERCENT) for name, base in chosen.items()]
+        rules = [Percentages(name, base) for name, base in chosen.items()]
         read = Schema({name: schema[name] for name in schema}, rules=rules)
         axes = [column_axis(rule.column, read._modelled[rule.column]) for rule in rules]
         counts = table.with_schema(read._as_read).count_columns([axis.lattice for axis in axes])
@@ -237,7 +228,7 @@ def ratios_that_stand_out(
     by_percent[[int(ratio * 100) for ratio in _PERCENT]] = counts
     of_column, of_base = rests
     found: dict[Fraction, float] = {}
-    for ratio in _PERCENT if parts else _PERCENT[:1]:
+    for ratio in _PERCENT if parts else (Fraction(1),):
         percent = int(ratio * 100)
         rows = float(by_percent[percent])
         if rows < max(_RATIO_STANDS_OUT * noise_std, _LEAST_SHARE * n_rows):

@@ -25,6 +25,7 @@ from spinney.columns import Boolean, Bounded, Category, Column, Identifier, Inte
 from spinney.columns.identifier import Key, keys_differ
 from spinney.documents import Block, Document, Documented, Facts, Listing, Table
 from spinney.errors import InputError, SchemaError, SpinneyError
+from spinney.forest.relations import MOST_PAIRS, Sought
 from spinney.forest.rules import impossible_values
 from spinney.grid.axes import place_axis
 from spinney.schema.linked import PeopleShape, RowsShape, Tables
@@ -32,6 +33,7 @@ from spinney.schema.persons import PersonRows, position_rules, suggested_keys, s
 from spinney.schema.rules import Related, Rule
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.schema.template import SchemaReading, read_schema
+from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
 from spinney.synthesizers.paying import with_few_values, with_widest_bounds
@@ -641,7 +643,8 @@ class _Check(Found):
                 model.check_shape(PeopleShape.of(schema))
             else:
                 model._check(schema)
-            if choice.method == "forest":
+            if isinstance(model, ForestSynthesizer):
+                self._note_relations(model._sought(with_widest_bounds(with_few_values(schema))))
                 for name, values in impossible_values(with_widest_bounds(with_few_values(schema))):
                     self.warn(f"column {name!r} can never be {values} under the rules; is that meant?", name)
         except SpinneyError as err:
@@ -793,6 +796,15 @@ class _Check(Found):
                 self.warn(
                     f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.columns[0], n_rows
                 )
+
+    def _note_relations(self, sought: Sought) -> None:
+        """Tell of columns that are too many for relations between them to be looked for."""
+        if sought.too_many:
+            self.notes.append(
+                f"{listed(sought.too_many)} are of one kind, and make more than {MOST_PAIRS} pairs: whether some are "
+                "equal, or fixed parts of each other, in many rows is not looked for; state those that are by "
+                "sp.Related."
+            )
 
     def _judge_ratio(self, rule: Related, n_rows: int) -> None:
         """How many rows have a ratio: that there are none may be a slip of whoever stated it."""

@@ -400,6 +400,9 @@ def verify_forest(release: ForestRelease) -> list[str]:
         spent_whole(card)
     n_paid = times["workload"] + times["pairs"] + times["cliques"]
     check(len(release.looked_at) <= n_paid, "more tables were counted than were paid for")
+    found = [rule for rule in card.schema._related.values() if rule.found]
+    is_paid = bool(times["relations"] and times["ratios"]) or not found
+    check(is_paid, "relations between columns were found, and no charge pays for that")
     check(bool(paid) or structure in ("uniform", "independent"), "no charge pays for what was released")
     check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
     total = release.noisy_total

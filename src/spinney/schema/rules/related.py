@@ -45,7 +45,7 @@ else:
 
 _RATIO = re.compile(r"\d{1,12}(\.\d{1,12})?|\d{1,12}/\d{1,12}")
 _LARGEST_PART = 10**9  # of a fraction, above and below its line
-MOST_RATIOS = 200
+MOST_RATIOS = 32
 
 
 def parse_ratio(stated: Any) -> Fraction | None:
@@ -107,6 +107,7 @@ class Related(Derivation):
 
     type_name: ClassVar[str] = "related"
     _needs_forest: ClassVar[bool] = True
+    _most: ClassVar[int] = MOST_RATIOS
 
     column: str
     base: str
@@ -121,9 +122,9 @@ class Related(Derivation):
         stated = self.ratios
         if isinstance(stated, (str, Mapping)) or not isinstance(stated, Sequence) or not stated:
             raise SchemaError(f"Related: ratios={brief(stated)} is not a list such as [1, '0.75']")
-        if len(stated) > MOST_RATIOS:
+        if len(stated) > self._most:
             raise SchemaError(
-                f"Related: {len(stated)} ratios of {self.column!r} are more than {MOST_RATIOS}; list the commonest"
+                f"Related: {len(stated)} ratios of {self.column!r} are more than {self._most}; list the commonest"
             )
         ratios = []
         for one in stated:
@@ -324,6 +325,42 @@ class Related(Derivation):
         return f"Related({self.column!r}, {self.base!r}, ratios={self.to_dict()['ratios']!r}{found})"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Percentages(Related):
+    """Percentages of a column of the same steps, `every` so many of them up to the last: no rule, a way to count.
+
+    A row has the percentage p that is nearest to 100 x / y, if it is one of them and x is nearest to p % of y.
+    """
+
+    _most: ClassVar[int] = 200
+
+    ratios: Any = field(init=False)
+    every: int = 1
+    last: int = 200
+
+    def __post_init__(self) -> None:
+        percents = range(self.every, self.last + 1, self.every)
+        object.__setattr__(self, "ratios", tuple(Fraction(percent, 100) for percent in percents))
+
+    def place_of(self, steps: NDArray[np.int64], base_steps: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
+        del columns
+        size, of_base = np.abs(steps), np.abs(base_steps)
+        percent = (200 * size + of_base) // np.maximum(2 * of_base, 1)
+        gap = 2 * (percent * base_steps - 100 * steps)
+        is_one = (gap >= -100) & (gap < 100) & (steps != 0) & (base_steps != 0)
+        is_one &= (percent % self.every == 0) & (percent >= 1) & (percent <= self.last)
+        return np.where(is_one, percent // self.every - 1, len(self.ratios))
+
+    def place_expression(self, steps: nw.Expr, base_steps: nw.Expr, columns: Columns) -> nw.Expr:
+        del columns
+        of_base = base_steps.abs()
+        percent = quotient(steps.abs() * 200 + of_base, nw.when(of_base > 0).then(of_base * 2).otherwise(nw.lit(1)))
+        gap = (percent * base_steps - steps * 100) * 2
+        is_one = (gap >= -100) & (gap < 100) & (steps != 0) & (base_steps != 0)
+        is_one = is_one & (percent % self.every == 0) & (percent >= 1) & (percent <= self.last)
+        return nw.when(is_one).then(quotient(percent, self.every) - 1).otherwise(nw.lit(len(self.ratios)))
+
+
 # ---------------------------------------------------------------------------------------------------------------- steps
 # Numbers as whole numbers of their steps, of arrays and of expressions alike.
 
@@ -357,6 +394,15 @@ def numbers_at(column: Number, steps: NDArray[np.int64]) -> NDArray[Any]:
     return steps.astype(np.float64) * float(spacing.numerator) / float(spacing.denominator) + 0.0
 
 
+def quotient(offset: nw.Expr, step: int | nw.Expr) -> nw.Expr:
+    """The whole part of offset / step, offset >= 0, although engines divide whole numbers as doubles.
+
+    offset - offset % step is q * step with q < 2^50; its quotient in doubles is within a quarter of q, whatever is
+    rounded.
+    """
+    return ((offset - offset % step) / step + 0.5).floor().cast(nw.Int64)
+
+
 def is_missing(found: reading.Physical) -> NDArray[np.bool_]:
     """Which values are null, or no finite numbers."""
     return found.is_null if found.is_null is not None else np.asarray(~np.isfinite(found.values))
@@ -384,8 +430,8 @@ def steps_expression(column: Column, found: reading.Reading) -> nw.Expr:
     if not column.is_whole:
         return (value / float(spacing_of(column)) + 0.5).floor().cast(nw.Int64)
     offset = value - low
-    if column.step > 1:  # engines divide whole numbers as doubles
-        offset = ((offset - offset % column.step) / column.step + 0.5).floor().cast(nw.Int64)
+    if column.step > 1:
+        offset = quotient(offset, column.step)
     steps: nw.Expr = offset + ends_in_steps(column)[0]
     return steps
 

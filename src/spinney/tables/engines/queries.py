@@ -34,7 +34,7 @@ from spinney.grid.pieces import Pieces, piece_table
 from spinney.schema.rules import AtMost, Clause, Derived, OnlyOn, Related, Rule, Sum
 from spinney.schema.rules.base import ValueSet, universe
 from spinney.schema.rules.calendar import slack_of
-from spinney.schema.rules.related import steps_expression
+from spinney.schema.rules.related import quotient, steps_expression
 from spinney.schema.schema import Schema, parts_first
 from spinney.tables.source import HeldRows
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
@@ -69,7 +69,7 @@ def fine_cell(axis: Axis, number: nw.Expr) -> nw.Expr:
     if axis.kind == "ladder":
         return staircase(number.cast(nw.Float64), axis.edges, range(len(axis.edges) + 1))
     offset = number.clip(int(axis.low), int(axis.high)) - int(axis.low)
-    return offset if axis.step == 1 else _quotient(offset, axis.step)
+    return offset if axis.step == 1 else quotient(offset, axis.step)
 
 
 def piece_of(pieces: Pieces, fine: nw.Expr) -> nw.Expr:
@@ -87,21 +87,13 @@ def piece_lists(pieces: Pieces) -> dict[str, list[int]]:
 def cell_in_piece(axis: Axis, fine: nw.Expr, piece: Mapping[str, nw.Expr], is_missing: nw.Expr) -> nw.Expr:
     """The cell of a fine cell, as `cells.py` lays it out."""
     offset = ((fine - piece["start"]) * 2 + 1) * piece["gain"]
-    return _or_null(axis, piece["slot"] + _quotient(offset, piece["width"] * 2), is_missing)
+    return _or_null(axis, piece["slot"] + quotient(offset, piece["width"] * 2), is_missing)
 
 
 def _or_null(axis: Axis, place: nw.Expr, is_missing: nw.Expr) -> nw.Expr:
     if not axis.nullable:
         return place
     return nw.when(is_missing).then(nw.lit(axis.null_cell)).otherwise(place).cast(nw.Int64)
-
-
-def _quotient(offset: nw.Expr, step: int | nw.Expr) -> nw.Expr:
-    """The whole part of offset / step, offset >= 0, although engines divide whole numbers as doubles.
-
-    offset - offset % step is q * step with q < 2^41; its quotient in doubles is within 2^-10 of q, whatever is rounded.
-    """
-    return ((offset - offset % step) / step + 0.5).floor().cast(nw.Int64)
 
 
 def staircase(value: nw.Expr, edges: Sequence[float | int], steps: Sequence[int]) -> nw.Expr:
