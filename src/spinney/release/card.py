@@ -654,9 +654,10 @@ class Card(Printed):
         who = "row" if people is None else "person"
         rules = Listing(
             f"rules that every synthetic {who} obeys, as they were stated",
-            list(map(repr, self.schema.rules)),
+            list(map(repr, self.schema._without_found().rules)),
             wraps=False,
         )
+        relations = Listing("relations between columns that were found privately", self.schema._found_relations)
         return Document(
             title or f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
             [
@@ -664,7 +665,8 @@ class Card(Printed):
                 Listing("charged", [line for event in self.events for line in event_lines(event)], wraps=False),
                 _named("plan", plan),
                 _named(columns, [(name, repr(column)) for name, column in self.schema.items()]),
-                *([rules] if self.schema.rules else []),
+                *([rules] if self.schema._without_found().rules else []),
+                *([relations] if self.schema._found_relations else []),
                 Facts([("place", f"{place.label}{_within(place)}") for place in self.schema.places]),
                 *(_rows_listing(rows) for rows in (() if people is None else people.rows)),
             ],

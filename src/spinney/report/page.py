@@ -54,7 +54,7 @@ from spinney.text import as_given, json_text, many
 
 
 # One more whenever an entry of the JSON comes, goes or means something else, so that a program knows what to expect.
-REPORT_VERSION = 4
+REPORT_VERSION = 5
 HOLDER_ONLY = (
     "FOR THE HOLDER ONLY. This report holds figures that were computed from the real table without noise. Do not "
     "publish it, and do not choose parameters by it."

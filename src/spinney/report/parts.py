@@ -65,7 +65,8 @@ def _table(name: str, schema: Schema, most_rows: int | None, found: Mapping[str,
         "most_rows": most_rows,  # of one person, in a table of rows
         "n_columns": len(schema),
         "columns": [_column(column, of_column, found.get(column)) for column, of_column in schema.items()],
-        "rules": [repr(rule) for rule in schema.rules],
+        "rules": [repr(rule) for rule in schema._without_found().rules],
+        "relations": schema._found_relations,
         "places": [
             {"columns": list(place.columns), "within": None if place.within is None else repr(place.within)}
             for place in schema.places

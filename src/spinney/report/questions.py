@@ -500,6 +500,8 @@ def _detail(found: Mapping[str, Any]) -> list[Line]:
     places += [", ".join(drawn["columns"]) for drawn in found["maps"] if ", ".join(drawn["columns"]) not in places]
     bounds, values = estimated(found, "bounds"), estimated(found, "values")
     rules = sum(len(table["rules"]) for table in found["schema"])
+    relations = [relation for table in found["schema"] for relation in table["relations"]]
+    told = f" Found privately, and paid for: {listing(relations)}." if relations else ""
     piles = [remark for remark in found["remarks"] if "bound" in remark]
     return [
         (
@@ -527,8 +529,9 @@ def _detail(found: Mapping[str, Any]) -> list[Line]:
             "Which rules do rows obey?",
             f"{many(rules, 'stated rule')}, listed with the schema. Every synthetic row obeys them, also where real "
             "ones do not. They cost no epsilon, as the holder vouches that they were known without looking at the rows."
+            + told
             if rules
-            else "None were stated.",
+            else f"None were stated.{told}",
             STATED if rules else COMPUTED,
         ),
     ]

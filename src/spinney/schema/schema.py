@@ -211,6 +211,11 @@ class Schema(Documented, Mapping[str, Column]):
         """Other rules between the same columns, with all else that was stated."""
         return Schema(self._columns, rules=rules, places=self._places, **self._person_options)
 
+    @cached_property
+    def _found_relations(self) -> list[str]:
+        """In words what a fit found, privately, of columns that are fixed parts of others."""
+        return [f"{rule.in_words()} in some rows" for rule in self._related.values() if rule.found]
+
     def _without_found(self) -> Schema:
         """The schema as it was stated, without relations that a fit found."""
         kept = [rule for rule in self._rules if not (isinstance(rule, Related) and rule.found)]

@@ -273,6 +273,7 @@ class Explanation(Printed):
     _leaves: Leaves = field(repr=False)
     products: ExplainedProducts | None = None  # of all other pairs, where they were summed
     error_bars: ErrorBars | None = None  # of columns and pairs, where they were asked for
+    relations: tuple[str, ...] = ()  # in words: columns that are fixed parts of others, as was found privately
 
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
@@ -320,6 +321,7 @@ class Explanation(Printed):
             "assumed_rows": self.card.assumed_rows,
             "stages": [asdict(stage) for stage in self.stages],
             "rules": list(self.rules),
+            "relations": list(self.relations),
             "columns": [asdict(column) for column in self.columns],
             "cliques": [asdict(clique) | {"columns": list(clique.columns)} for clique in self.cliques],
             "products": None if self.products is None else asdict(self.products),
@@ -338,6 +340,7 @@ class Explanation(Printed):
                 clique_table(self.cliques),
                 None if self.products is None else product_list(self.products),
                 rule_list(self.rules) if self.rules else None,
+                Listing("relations between columns, found privately", self.relations) if self.relations else None,
                 None if self.error_bars is None else Text(str(self.error_bars)),
             ),
             warnings=card.to_dict()["warnings"],
@@ -365,7 +368,8 @@ def explain(release: Release, *, error_bars: bool = False) -> Explanation:
         columns=tuple(_columns(release, leaves, total)),
         cliques=tuple(_cliques(release, structure, target)),
         stages=spent,
-        rules=tuple(map(repr, card.schema.rules)),
+        rules=tuple(map(repr, card.schema._without_found().rules)),
+        relations=tuple(card.schema._found_relations),
         _leaves=leaves,
         products=_products(release, total),
         error_bars=release.error_bars() if error_bars else None,
@@ -519,8 +523,7 @@ def _meaning(
         sentences.append(f"The sums of the {regressions} that the call names were measured: ask for `regression(...)`.")
     if card.parameters.get("prior") is not None and structure != "uniform":
         sentences.append("A prior was used where released counts or private choices spoke for it.")
-    if card.schema.rules:
-        n_rules = len(card.schema.rules)
+    if n_rules := len(card.schema._without_found().rules):
         sentences.append(f"Every row obeys the schema's {'rule' if n_rules == 1 else f'{n_rules} rules'}, at no cost.")
     return " ".join(sentences)
 
