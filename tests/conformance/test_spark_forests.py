@@ -235,3 +235,20 @@ def test_a_worker_of_an_empty_partition_hands_over_nothing():
     for batches in ([], [empty]):
         (found,) = table_worker(request, "uint8")(iter(batches))
         assert found.num_rows == 0
+
+
+def test_relations_are_found_where_the_rows_are(spark, tmp_path):
+    """Columns that are equal, and parts of each other: the release is that of the table in memory, to the last byte."""
+    rng = np.random.default_rng(3)
+    approved = 100 * rng.integers(10, 9000, 1500)
+    paid = np.where(rng.random(1500) < 0.8, approved, approved // 3)
+    covered = np.where(rng.random(1500) < 0.9, np.floor(0.75 * approved + 0.5), approved // 7).astype(np.int64)
+    table = pa.table({"approved": approved, "paid": paid, "covered": covered})
+    schema = sp.Schema({name: sp.Integer(0, 10**6) for name in table.column_names})
+
+    def fit(frame):
+        return sp.ForestSynthesizer("8", "1e-6").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
+
+    here, there = fit(table), fit(spark_frame(spark, table, tmp_path))
+    assert set(here.release_.schema._related) == {"paid", "covered"}
+    assert there.release_.to_members() == here.release_.to_members()
