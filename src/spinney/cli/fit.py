@@ -123,6 +123,12 @@ with_parameters = options(
             "say that it helps. It must be public: the guarantee does not cover it.",
             type=FILE,
         ),
+        option(
+            "--relations [find|stated]",
+            "Forest: find looks privately for columns that are equal, or fixed parts of each other, in many rows, with "
+            "two hundredths of the budget; stated keeps those alone that the schema states. Default: find.",
+            type=click.Choice(["find", "stated"]),
+        ),
         group="Forests and persons",
     ),
     options(

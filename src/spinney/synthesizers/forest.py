@@ -363,7 +363,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         parse_share(self.analyses_share, "analyses_share")
-        if self.relations not in ("find", "stated"):
+        if not isinstance(self.relations, str) or self.relations not in ("find", "stated"):
             raise ParameterError(f"relations={as_given(self.relations)} is not 'find' or 'stated'")
         for rule in schema.rules:
             if isinstance(rule, Related) and rule.found:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.release.file import file_digest
+from spinney.release.file import FORMAT_VERSION, file_digest
 from support.command_line import spinney
 from support.forgeries import forged, members_of
 
@@ -53,7 +53,7 @@ def test_a_signature_beside_the_file(here):
     assert text.splitlines()[:4] == [
         "spinney release signature 1",
         f"digest sha256 {file_digest(here / 'r.spinney')}",
-        "release-format 3",
+        f"release-format {FORMAT_VERSION}",
         f"signed-at {AT}",
     ]
     run = checked(here)
@@ -142,11 +142,11 @@ def test_a_file_that_was_changed_after_signing(here):
 DAMAGE = {
     "cut off": lambda text: text[:-20],
     "nothing": lambda text: "",
-    "a line less": lambda text: text.replace("release-format 3\n", ""),
+    "a line less": lambda text: text.replace(f"release-format {FORMAT_VERSION}\n", ""),
     "another time": lambda text: text.replace(AT, "2020-01-01T00:00:00Z"),
     "a time that is none": lambda text: text.replace(AT, "2026-13-45T09:30:00Z"),
     "another digest": lambda text: text.replace("digest sha256 ", "digest sha256 0")[: len(text)],
-    "another format": lambda text: text.replace("release-format 3", "release-format 2"),
+    "another format": lambda text: text.replace(f"release-format {FORMAT_VERSION}", "release-format 2"),
     "another purpose": lambda text: text.replace("release signature 1", "ledger signature 1"),
     "a space more": lambda text: text.replace("key sha256", "key  sha256"),
     "text behind it": lambda text: text + "approved by the board\n",

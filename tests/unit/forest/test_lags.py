@@ -79,7 +79,9 @@ def test_rows_keep_the_order_and_the_lags_of_a_chain(table, release):
     real = days(table.paid) - days(table.asked)
     assert distance(real, lag) < 0.03
     assert abs(np.nanquantile(lag, 0.9) / np.nanquantile(real, 0.9) - 1) < 0.05
-    assert np.nanmax(lag) < 2 * np.nanmax(real)
+    # One leaf of noise may be believed beyond the longest lag: a few rows, in the next round range.
+    assert (lag > np.nanmax(real)).sum() <= N // 500
+    assert np.nanmax(lag) < 3 * np.nanmax(real)
     assert abs((lag == 0).mean() - (real == 0).mean()) < 0.02
 
 

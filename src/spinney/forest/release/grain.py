@@ -112,9 +112,11 @@ def _pick_classes(shares: Floats, leaf: Cells, chances: Floats, classes: Cells) 
 # all of them are.
 
 
-# A number of the table is believed against the products from so many standard deviations of its noise, and a day of the
-# week or a place in the month has rows; steps finer than nearly all are none while their sum stands out by no more.
-_STANDS_OUT, _NOTHING = 2.0, 1.0
+# A number of the table is believed against the products from so many standard deviations of its noise; where these say
+# that there is nothing, or of a day of the week or a place in the month, from the second: many tables have days without
+# rows, and noise would give some to one of them in every tenth release. Steps finer than nearly all are none while
+# their sum stands out by no more than the third.
+_STANDS_OUT, _IS_THERE, _NOTHING = 2.0, 3.0, 1.0
 # If so many of the rows of a block are multiples of one step, all of them are.
 _NEARLY_ALL = 0.99
 # Turns of proportional fitting, and how near to the wanted sums it ends.
@@ -255,7 +257,8 @@ class _Fit:
             margins = [_Margin(groups, noisy, even).standing_out(noise_std) for groups in (pools, blocks)]
         factors = self._fitted(even, margins)
         expected = self.rows(factors)
-        wanted = np.where(np.abs(noisy - expected) > _STANDS_OUT * noise_std, np.maximum(noisy, 0.0), expected)
+        least = noise_std * np.where(expected > 0, _STANDS_OUT, _IS_THERE)
+        wanted = np.where(np.abs(noisy - expected) > least, np.maximum(noisy, 0.0), expected)
         if self.grain.is_nested:
             wanted = _in_nearly_all(wanted, pools, blocks)
             sums, rows = _sums(blocks, wanted), _sums(blocks, expected)
@@ -309,7 +312,7 @@ class _Margin:
 
     def standing_out(self, noise_std: float) -> _Margin:
         """The sums that stand out of their noise; the others are 0."""
-        self.sums[self.sums <= _STANDS_OUT * noise_std * np.sqrt(self._variances)] = 0.0
+        self.sums[self.sums <= _IS_THERE * noise_std * np.sqrt(self._variances)] = 0.0
         return self
 
     def nested(self, noise_std: float) -> _Margin:
