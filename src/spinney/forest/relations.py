@@ -29,7 +29,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Number
+from spinney.columns import Column, Number
 from spinney.counting.counts import CellCounts
 from spinney.errors import SchemaError
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -76,13 +76,25 @@ def candidates(schema: Schema, barred: Collection[str] = ()) -> tuple[list[Pair]
 
 
 def _may_be_related(name: str, column: Number) -> bool:
-    if not column.has_bounds or column_axis(name, column).ruler is None:
+    """Whether cells hold one value each, and steps are counted, without codes, with one, and with as many as there are.
+
+    A plan pays for the steps of a column before it is known whether it gets codes.
+    """
+    if not column.has_bounds or not _has_grain(name, column):
         return False
+    base, rules = f"{name} ", (Related(name, f"{name} "), Percentages(name, f"{name} "))
+    columns = {name: column, base: column}
     try:
-        Percentages(name, f"{name} ").check({name: column, f"{name} ": column})
+        for rule in rules:
+            rule.check(columns)
     except SchemaError:
         return False
-    return True
+    return all(_has_grain(name, rule.modelled_of(columns)) for rule in rules)
+
+
+def _has_grain(name: str, column: Column) -> bool:
+    axis = column_axis(name, column)
+    return axis.ruler is not None and axis.grain is not None
 
 
 # Parts other than the whole are looked for where values have so many steps: among few, every value is some percentage

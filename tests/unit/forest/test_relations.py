@@ -270,3 +270,11 @@ def test_pairs_below_the_noise_are_left_alone():
     assert ("approved", "covered") in found  # the first is a part of the second
     assert not pairs_that_stand_out(PAIRS[:3], noisy, 300.0)
     assert Sought.of(SCHEMA, ["approved", "paid"]).pairs
+
+
+def test_columns_that_codes_would_give_other_cells_are_not_looked_at():
+    """Far from 0, so few steps are halved without codes, and single cells with one: the plan would not know of them."""
+    far = sp.Real(5_369_999_990, 5_370_000_000, multiple_of="0.01")
+    assert not Sought.of(sp.Schema({"a": far, "b": far})).pairs
+    near = sp.Real(0, 1_000_000, multiple_of="0.01")
+    assert Sought.of(sp.Schema({"a": near, "b": near})).pairs == (("a", "b"),)

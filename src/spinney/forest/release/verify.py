@@ -136,6 +136,12 @@ def unverified_of_forest(release: ForestRelease) -> list[tuple[str, str]]:
         found.append(("that weights and model follow from the counts", "the rows of the prior are not in the file"))
     if release.products is not None:
         found.append(("the factors of pairs that no table holds", "they were fitted by drawn rows"))
+    if release.measured is not None and any(
+        one is not None and one.grain is not None for one in release.measured.columns
+    ):
+        found.append(("in which steps the values of columns come", "nothing else in the file was counted by steps"))
+    if release.card.schema is not release.card.schema._without_found():
+        found.append(("the relations that were found", "the sums by which they were chosen are not in the file"))
     told = "laws of noise are stated by the file itself; totals tell much less noise than stated, and no more"
     return [*found, ("noise that is smaller than stated by little", told)]
 
