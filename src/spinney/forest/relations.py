@@ -55,10 +55,12 @@ def candidates(schema: Schema, barred: Collection[str] = ()) -> tuple[list[Pair]
     """All pairs of columns of one kind, and the columns of kinds that are too large to be looked at.
 
     A kind is a type and the steps that its values come in. Only columns with a tree can be related: few values agree by
-    chance. Those that rules other than orders are about, or `barred`, keep their values.
+    chance. Those that rules other than orders are about, or `barred`, keep their values; the base of a stated relation
+    keeps its own too, and is the second of its pairs: others may be a part of it.
     """
-    kept = {*barred, *(name for place in schema.places for name in place.columns)}
-    kept |= {name for rule in schema.rules if not isinstance(rule, AtMost) for name in rule.columns}
+    bases = stated_bases(schema)
+    kept = {*barred, *(name for place in schema.places for name in place.columns), *schema._related}
+    kept |= {name for rule in schema.rules if not isinstance(rule, (AtMost, Related)) for name in rule.columns}
     kept |= {name for clause in clauses_of(schema.rules, schema) for name in clause}
     kinds: dict[object, list[str]] = defaultdict(list)
     for name, column in schema.items():
@@ -67,12 +69,21 @@ def candidates(schema: Schema, barred: Collection[str] = ()) -> tuple[list[Pair]
     pairs: list[Pair] = []
     too_many: list[str] = []
     for names in sorted(kinds.values(), key=len):
-        more = list(combinations(names, 2))
+        more = [
+            (second, first) if first in bases else (first, second)
+            for first, second in combinations(names, 2)
+            if not bases.issuperset((first, second))
+        ]
         if len(pairs) + len(more) > MOST_PAIRS:
             too_many += names
         else:
             pairs += more
     return pairs, too_many
+
+
+def stated_bases(schema: Schema) -> set[str]:
+    """The columns that stated relations are to: bases of further ones, and never themselves a part of another."""
+    return {rule.base for rule in schema._related.values()}
 
 
 def _may_be_related(name: str, column: Number) -> bool:
@@ -205,9 +216,13 @@ _NEIGHBOURS = 5
 _MOST_RATIOS = 12
 
 
-def pairs_that_stand_out(pairs: Sequence[Pair], noisy: Floats, noise_std: float) -> list[Pair]:
-    """The pairs to look at more closely, each with what it may be a part of."""
+def pairs_that_stand_out(
+    pairs: Sequence[Pair], noisy: Floats, noise_std: float, bases: Collection[str] = ()
+) -> list[Pair]:
+    """The pairs to look at more closely, each with what it may be a part of: of stated `bases` none is a part."""
     least = _PAIR_STANDS_OUT * noise_std
+    is_part = np.array([[True, True, pair[1] not in bases] for pair in pairs], dtype=np.bool_).reshape(-1, 3)
+    noisy = np.where(is_part, noisy, 0.0)
     scores: dict[str, float] = defaultdict(float)
     for pair, counts in zip(pairs, noisy, strict=True):
         for name in pair:
@@ -221,7 +236,7 @@ def pairs_that_stand_out(pairs: Sequence[Pair], noisy: Floats, noise_std: float)
                 break
             parts = np.where(noisy[at, 1:] > least, noisy[at, 1:], 0.0)
             is_reverse = parts[1] > parts[0] if parts.any() else scores[first] > scores[second]
-            pair = (second, first) if is_reverse else (first, second)
+            pair = (second, first) if is_reverse and second not in bases else (first, second)
             if pair not in found:
                 found[pair] = None
                 n_found += 1
@@ -231,38 +246,49 @@ def pairs_that_stand_out(pairs: Sequence[Pair], noisy: Floats, noise_std: float)
 def ratios_that_stand_out(
     counts: Floats, rests: tuple[Floats, Floats], n_rows: float, noise_std: float, *, parts: bool
 ) -> dict[Fraction, float]:
-    """The ratios of a pair that neither noise, nor chance, nor neighbours explain, and the rows of each.
+    """The ratios of a pair that neither noise, nor chance, nor neighbours, nor one value explain, and the rows of each.
 
     By chance, a ratio a / b has no more rows than sum over h of H_x(a h / b) H_y(h) / n, where H are rows by the rests
-    of steps, modulo a prime: rows with b X = a Y have such rests. Without `parts` equal values alone are a ratio.
+    of steps, modulo a prime: rows with b X = a Y have such rests. One value has min(H_x(a h / b), H_y(h)) at most;
+    without the value that may have most, the other rows have to stand out of the noise. A code that several columns
+    share makes them equal, so equal rows without it have to stand out of chance and of neighbours too. Without `parts`
+    equal values alone are a ratio.
     """
     by_percent = np.zeros(len(_PERCENT) + 1)
     by_percent[[int(ratio * 100) for ratio in _PERCENT]] = counts
     of_column, of_base = rests
+    least = max(_RATIO_STANDS_OUT * noise_std, _LEAST_SHARE * n_rows)
     found: dict[Fraction, float] = {}
     for ratio in _PERCENT if parts else (Fraction(1),):
         percent = int(ratio * 100)
         rows = float(by_percent[percent])
-        if rows < max(_RATIO_STANDS_OUT * noise_std, _LEAST_SHARE * n_rows):
+        if rows < least:
             continue
         turned = ratio.numerator * pow(ratio.denominator, -1, _N_RESTS) * np.arange(_N_RESTS) % _N_RESTS
-        chance = float(of_column[turned] @ of_base) / max(n_rows, 1.0)
+        by_chance, of_one_value = of_column[turned] * of_base / max(n_rows, 1.0), np.minimum(of_column[turned], of_base)
+        most = int(of_one_value.argmax())
+        others, chance = rows - float(of_one_value[most]), float(by_chance.sum())
+        compared = rows
+        if ratio == 1:
+            compared, chance = others, chance - float(by_chance[most])
         near = [p for p in range(percent - _NEIGHBOURS, percent + _NEIGHBOURS + 1) if p % 5 and p != percent]
         beside = max((float(by_percent[p]) for p in near if 1 <= p <= len(_PERCENT)), default=0.0)
-        if rows > _ABOVE_CHANCE * chance and rows > _ABOVE_NEIGHBOURS * beside:
+        if others >= least and compared > _ABOVE_CHANCE * chance and compared > _ABOVE_NEIGHBOURS * beside:
             found[ratio] = rows
     return dict(sorted(found.items(), key=lambda item: -item[1])[:_MOST_RATIOS])
 
 
 def chosen_rules(found: Mapping[Pair, Mapping[Fraction, float]], schema: Schema) -> list[Related]:
-    """A rule for every column that is related to a base, the strongest first; no base is itself related."""
+    """A rule for every column that is related to a base, the strongest first; no base is itself related.
+
+    What stated relations say stays: their columns have a base, and their bases have values of their own.
+    """
     scores: dict[str, float] = defaultdict(float)
     for pair, ratios in found.items():
         for name in pair:
             scores[name] += sum(ratios.values())
     rules: list[Related] = []
-    columns: set[str] = set()
-    bases: set[str] = set()
+    columns, bases = {*schema._related}, stated_bases(schema)
     for (name, base), ratios in sorted(found.items(), key=lambda item: -sum(item[1].values())):
         both = [(name, base), (base, name)] if list(ratios) == [Fraction(1)] else [(name, base)]
         for column, other in sorted(both, key=lambda pair: -scores[pair[1]]):
@@ -321,7 +347,7 @@ def find_relations(
     sensitivity = factor * len(pairs)
     noisy = prepaid.noisy_sums(true_pairs(table, schema, pairs).ravel(), sensitivity, "relations").reshape(-1, 3)
     std = math.sqrt(prepaid.plan.vectors["relations"].variance(sensitivity))
-    closer = pairs_that_stand_out(pairs, noisy.astype(np.float64), std)
+    closer = pairs_that_stand_out(pairs, noisy.astype(np.float64), std, stated_bases(schema))
     if not closer:
         return schema
     names = list(dict.fromkeys(name for pair in closer for name in pair))

@@ -37,6 +37,7 @@ from spinney.release.file import FORMAT_VERSION, digest, embedded_signature, fil
 from spinney.release.release import Release
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.plain import jsonable
+from spinney.schema.rules import Rule, with_differences
 from spinney.schema.schema import Schema
 from spinney.text import brief, printable
 
@@ -348,8 +349,9 @@ def _no_key(path: str | Path, which: str) -> FileError:
 # A schema that was stated beforehand, compared with the schema of a release: the same, but for what a fit fills in.
 #
 # A fit leaves ignored columns out, and fills in bounds and lists of values that the schema asks to find privately;
-# the card has a charge for each of those. Bounds that were read off the data are marked in both. Everything else is
-# the same in both, or the release was made under another schema.
+# the card has a charge for each of those. Differences of dates and times in order follow from these bounds. Bounds
+# that were read off the data are marked in both. Everything else is the same in both, or the release was made under
+# another schema.
 
 
 _BOUNDS = ("low", "high")
@@ -365,11 +367,29 @@ def compare_schema(stated: Schema | Tables, card: Card) -> tuple[list[str], list
         return _compare(PeopleShape.of(stated)._without_ignored().to_dict(), card.people.to_dict(), {})
     assert isinstance(stated, Schema)
     kept = stated._without_ignored()
-    released = card.schema._without_found()
-    differences, filled = _compare(kept.to_dict(), released.to_dict(), card._found_privately)
+    released, modelled = _without_differences(card.schema._without_found(), kept.rules)
+    differences, filled = _compare(kept.to_dict(), released, card._found_privately)
     found = [rule.in_words() for rule in card.schema._related.values() if rule.found]
-    filled += [f"{words} in some rows, which the release found privately" for words in found]
+    filled += [*modelled, *(f"{words} in some rows, which the release found privately" for words in found)]
     return differences, [*(f"column {name!r} is ignored, and left out" for name in stated if name not in kept), *filled]
+
+
+def _without_differences(released: Schema, stated: Sequence[Rule]) -> tuple[dict[str, Any], list[str]]:
+    """The schema of a release without the differences that follow from stated rules and its bounds; these in words."""
+    described = released.to_dict()
+    if any(name not in released for rule in stated for name in rule.columns):
+        return described, []
+    in_places = [name for place in released.places for name in place.columns]
+    completed = zip(with_differences(stated, released, in_places), stated, strict=True)
+    as_stated = {rule: before for rule, before in completed if rule != before}
+    filled = [
+        f"{as_stated[rule]!r}: the difference is modelled, in the range that the bounds of both columns allow"
+        for rule in released.rules
+        if rule in as_stated
+    ]
+    if filled:
+        described["rules"] = [as_stated.get(rule, rule).to_dict() for rule in released.rules]
+    return described, filled
 
 
 def _compare(

@@ -31,6 +31,7 @@ from spinney.grid.axes import place_axis
 from spinney.schema.linked import PeopleShape, RowsShape, Tables
 from spinney.schema.persons import PersonRows, position_rules, suggested_keys, suggested_orders
 from spinney.schema.rules import Related, Rule
+from spinney.schema.rules.related import ratio_text
 from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.schema.template import SchemaReading, read_schema
 from spinney.synthesizers.forest import ForestSynthesizer
@@ -811,7 +812,11 @@ class _Check(Found):
         if n_rows:
             self.notes.append(f"{rule.in_words()} in {n_rows:,} of {self.n_rows:,} rows.")
         else:
-            self.warn(f"no row has a ratio that {rule!r} states; correct it, or leave it out", rule.column)
+            (ratio,) = rule.ratios
+            remedy = "correct it"
+            if ratio > _LARGEST_LIKELY_RATIO:
+                remedy = f"if {ratio_text(ratio)} is a percentage, state {ratio_text(ratio / 100)} in its place"
+            self.warn(f"no row has a ratio that {rule!r} states; {remedy}, or leave it out", rule.column)
 
     def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
         if tally.complaint is not None:
@@ -842,6 +847,10 @@ class _Check(Found):
             self.warn(f"column {name!r} holds no value at all", name)
         elif tally.n_rows > 1 and tally.ends is not None and tally.ends[0] == tally.ends[1]:
             self.warn(f"column {name!r} holds only one value", name)
+
+
+# A ratio beyond this that no row has may have been stated in percent.
+_LARGEST_LIKELY_RATIO = 10
 
 
 def _counted(rule: Rule) -> Sequence[Rule]:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import spinney as sp
+from spinney.errors import FileError
 from spinney.files import full_version
 from support.command_line import SCHEMA, spinney, write_people
 from support.forgeries import card, forged, settle
@@ -115,6 +116,58 @@ def test_what_a_fit_fills_in_may_differ(tmp_path):
 
     forged(tmp_path / "r.spinney", stated_after_all, tmp_path / "f.spinney")
     assert spinney("verify", tmp_path / "f.spinney", "--schema", tmp_path / "schema.toml").status == 1
+
+
+DATES = {name: sp.Date("2020-01-01", "2021-12-31") for name in ("asked", "given", "closed")}
+ORDERS = [sp.AtMost("asked", "given"), sp.AtMost("given", "closed")]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_differences_that_a_fit_models_are_told(tmp_path, private):
+    """They follow from the stated orders and the bounds, also from bounds that were bought; others are refused."""
+    rng, columns = np.random.default_rng(0), dict(DATES)
+    if private:
+        columns["given"] = sp.Date(bounds="private")
+    days = np.cumsum([rng.integers(0, 300, 2000), *rng.integers(0, 90, (2, 2000))], axis=0)
+    frame = pl.DataFrame({name: np.datetime64("2020-01-01") + held for name, held in zip(DATES, days, strict=True)})
+    schema = sp.Schema(columns, rules=ORDERS)
+    schema.to_file(tmp_path / "schema.toml")
+    release = sp.ForestSynthesizer(2).fit(frame, schema).release_
+    release.save(tmp_path / "r.spinney")
+    assert all(rule.difference is not None for rule in release.schema.rules)
+    run = spinney("verify", tmp_path / "r.spinney", "--schema", tmp_path / "schema.toml", "--json")
+    assert run.status == 0, run.err
+    for rule in ORDERS:
+        said = f"{rule!r}: the difference is modelled, in the range that the bounds of both columns allow"
+        assert said in run.json["schema"]["filled_in"]
+        assert said in release.verify(schema=schema).checks
+    within = sp.Integer(0, 400)
+    for others in (
+        [sp.AtMost(*rule.columns, difference=within) for rule in ORDERS],
+        [ORDERS[0]],
+        [sp.AtMost("given", "asked"), ORDERS[1]],
+    ):
+        with pytest.raises(FileError, match="rules is"):
+            release.verify(schema=sp.Schema(columns, rules=others))
+    narrow = sp.Schema({**columns, "closed": sp.Date("2020-01-01", "2021-06-30")}, rules=ORDERS)
+    with pytest.raises(FileError, match="'closed': high is"):
+        release.verify(schema=narrow)
+
+
+def test_a_difference_that_was_stated_is_not_one_that_was_filled_in(tmp_path):
+    """A release under a narrower difference is one of another schema than that which states none."""
+    rng = np.random.default_rng(1)
+    asked = np.datetime64("2020-01-01") + rng.integers(0, 300, 500)
+    frame = pl.DataFrame({"asked": asked, "given": asked + rng.integers(0, 90, 500)})
+    columns = {name: DATES[name] for name in frame.columns}
+    stated = sp.Schema(columns, rules=[sp.AtMost("asked", "given", difference=sp.Integer(0, 400))])
+    sp.Schema(columns, rules=ORDERS[:1]).to_file(tmp_path / "schema.toml")
+    release = sp.ForestSynthesizer(2).fit(frame, stated).release_
+    release.save(tmp_path / "r.spinney")
+    assert release.verify(schema=stated)
+    run = spinney("verify", tmp_path / "r.spinney", "--schema", tmp_path / "schema.toml")
+    assert run.status == 1
+    assert "rules is" in run.err
 
 
 def test_schemas_of_persons_and_of_linked_tables(tmp_path):

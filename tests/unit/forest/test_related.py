@@ -160,6 +160,16 @@ def test_check_tells_how_many_rows_have_each_ratio(loans):
     )
 
 
+def test_check_knows_percentages_that_are_stated_as_ratios(loans):
+    """Fifty for a half: no row has it, and the warning says what to state; a ratio of two is taken as meant."""
+    rules = [sp.Related("covered", "approved", ratios=[50, 75, 2])]
+    warnings = [str(one.message) for one in sp.check(loans, sp.Schema(COLUMNS, rules=rules)).warnings]
+    for percent, ratio in ((50, "0.5"), (75, "0.75")):
+        assert any(f"if {percent} is a percentage, state {ratio} in its place" in warning for warning in warnings)
+    (other,) = [warning for warning in warnings if "ratios=[2]" in warning]
+    assert "correct it, or leave it out" in other
+
+
 @pytest.mark.parametrize(
     ("where", "n_least"),
     [

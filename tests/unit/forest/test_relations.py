@@ -82,9 +82,18 @@ def test_candidates_are_columns_of_one_kind():
     fifties = sp.Integer(0, 10**6, multiple_of=50)
     mixed = sp.Schema({"a": AMOUNT, "b": cents, "c": few, "d": sp.Real(0, 9), "e": fifties})
     assert candidates(mixed) == ([], [])
-    ruled = sp.Schema(dict(SCHEMA), rules=[sp.Related("paid", "approved")])
+    ruled = sp.Schema(dict(SCHEMA), rules=[sp.Derived("paid", "approved", times="0.5")])
     assert all(name in ("covered", "age", "hours") for pair in candidates(ruled)[0] for name in pair)
     assert not any("paid" in pair for pair in candidates(SCHEMA, ["paid"])[0])
+
+
+def test_bases_of_stated_relations_stay_bases():
+    """They are the second of each of their pairs, of which two bases make none; related columns have a base already."""
+    stated = [sp.Related("covered", "approved", ratios=["0.5"]), sp.Related("hours", "age")]
+    pairs, _ = candidates(sp.Schema(dict(SCHEMA), rules=stated))
+    assert pairs == [("paid", "approved"), ("paid", "age")]
+    computed = sp.Schema(dict(SCHEMA), rules=[stated[0], sp.Derived("paid", "approved", times="0.5")])
+    assert candidates(computed)[0] == [("age", "hours")]
 
 
 def test_kinds_of_too_many_columns_are_told():
@@ -261,6 +270,78 @@ def test_bases_have_values_of_their_own():
     (kept,) = chosen_rules({("covered", "approved"): {Fraction(2): 9.0, Fraction(1, 2): 5.0}}, ordered)
     assert kept.ratios == (Fraction(1, 2),)
     assert not chosen_rules({("covered", "approved"): {Fraction(2): 9.0}}, ordered)
+
+
+def test_stated_relations_keep_their_columns_and_bases():
+    """A stated base is never a part of another column, however many rows say so, nor a related column a base."""
+    stated = sp.Schema(dict(SCHEMA), rules=[sp.Related("covered", "approved", ratios=["0.5"])])
+    half, one = {Fraction(1, 2): 4000.0}, {Fraction(1): 5000.0}
+    (rule,) = chosen_rules({("approved", "hours"): half, ("paid", "approved"): one}, stated)
+    assert (rule.column, rule.base) == ("paid", "approved")
+    (rule,) = chosen_rules({("approved", "paid"): one, ("paid", "covered"): half}, stated)
+    assert (rule.column, rule.base) == ("paid", "approved")
+    assert not chosen_rules({("paid", "covered"): half}, stated)
+    assert not chosen_rules({("covered", "paid"): half}, stated)
+    noisy = np.array([[200.0, 300, 2000]])
+    assert pairs_that_stand_out([("paid", "approved")], noisy, 20.0) == [("approved", "paid")]
+    assert pairs_that_stand_out([("paid", "approved")], noisy, 20.0, ["approved"]) == [("paid", "approved")]
+    assert not pairs_that_stand_out([("paid", "approved")], np.array([[0.0, 0, 2000]]), 20.0, ["approved"])
+
+
+def test_what_is_stated_hides_nothing_that_has_the_same_base():
+    """Rows with equal amounts are kept where the guarantee is stated, and the plan is that of the stated schema."""
+    table = loans(20_000, 0)
+    stated = sp.Schema(dict(SCHEMA), rules=[sp.Related("covered", "approved", ratios=["0.5", "0.75", "0.9"])])
+    released = sp.ForestSynthesizer("1", "1e-6").fit(table, stated).release_
+    rules = released.schema._related
+    assert {(rule.column, rule.base, rule.found) for rule in rules.values()} == {
+        ("covered", "approved", False),
+        ("paid", "approved", True),
+    }
+    rows = released.sample(seed=1, frame="pyarrow")
+    equal = [(one["paid"].to_numpy() == one["approved"].to_numpy()).mean() for one in (rows, table)]
+    assert abs(equal[0] - equal[1]) < 0.02
+    assert any("the plan was made again" in check for check in released.verify(schema=stated).checks)
+
+
+def test_one_shared_code_is_no_relation():
+    """Columns that are equal at one value alone say nothing of other rows, however many have it."""
+    rng, n = np.random.default_rng(0), 20_000
+    columns = {name: np.floor(rng.lognormal(4, 1, n)).astype(np.int64) for name in ("staff", "jobs")}
+    coded = rng.random(n) < 0.1
+    table = pa.table({name: np.where(coded, 999, values) for name, values in columns.items()})
+    schema = sp.Schema(dict.fromkeys(columns, sp.Integer(0, 20_000)))
+    released = sp.ForestSynthesizer("1", "1e-6").fit(table, schema).release_
+    assert not released.schema._related
+    rows = released.sample(seed=1, frame="pyarrow")
+    both = [((one["staff"].to_numpy() == 999) & (one["jobs"].to_numpy() == 999)).mean() for one in (rows, table)]
+    assert abs(both[0] - both[1]) < 0.02
+
+
+def test_ratios_need_more_than_one_value():
+    """The rows that one rest may explain are left out, of both columns, and so is their chance."""
+    counts, n_rows = np.zeros(len(_PERCENT)), 10_000.0
+    half = _PERCENT.index(Fraction(1, 2))
+    spread, coded = np.full(_N_RESTS, n_rows / _N_RESTS), np.full(_N_RESTS, 0.9 * n_rows / _N_RESTS)
+    base, part = coded.copy(), coded.copy()
+    base[998] += 0.1 * n_rows
+    part[499] += 0.1 * n_rows
+    counts[half] = 0.1 * n_rows
+    assert not ratios_that_stand_out(counts, (part, base), n_rows, 10.0, parts=True)
+    assert ratios_that_stand_out(counts, (spread, spread), n_rows, 10.0, parts=True)
+    counts[half] = 0.2 * n_rows
+    assert ratios_that_stand_out(counts, (part, base), n_rows, 10.0, parts=True) == {Fraction(1, 2): 0.2 * n_rows}
+
+
+def test_equal_rows_without_a_code_have_to_stand_out_of_chance():
+    """A tenth of the rows have the code; of the others as many are equal as agree by chance, or half."""
+    counts, n_rows, few = np.zeros(len(_PERCENT)), 10_000.0, np.zeros(_N_RESTS)
+    few[1:41] = 0.9 * n_rows / 40
+    few[999] = 0.1 * n_rows
+    for share_of_others, is_relation in ((0.02, False), (0.5, True)):
+        counts[_PERCENT.index(1)] = rows = (0.1 + share_of_others) * n_rows
+        found = ratios_that_stand_out(counts, (few, few), n_rows, 10.0, parts=True)
+        assert found == ({Fraction(1): rows} if is_relation else {})
 
 
 def test_pairs_below_the_noise_are_left_alone():
