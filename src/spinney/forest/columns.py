@@ -40,6 +40,7 @@ from spinney.forest.release.columns import (
     CODE_STANDS_OUT,
     ColumnModel,
     Floats,
+    are_codes,
     as_written,
     code_weights,
     even_leaves,
@@ -515,7 +516,8 @@ def column_model(
     column, weights = spread_codes(column, total) if column.levels is not None else (part_spikes(column), None)
     low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
     likely = np.zeros(len(low), dtype=np.bool_) if cells is None else likely_sentinels(cells, low, length)
-    weights = leaf_weights(column, low, length, total, likely) if weights is None else weights
+    codes = np.zeros(len(low), dtype=np.bool_) if cells is None else are_codes(cells, low)
+    weights = leaf_weights(column, low, length, total, likely, codes) if weights is None else weights
     if parting is not None:
         weights = possible_weights(weights, possible_leaves(column.axis, column.first, parting), length)
     is_null = column.is_null
@@ -579,9 +581,17 @@ def possible_leaves(axis: Axis, first: NDArray[np.int64], parting: Parting) -> N
 
 
 def leaf_weights(
-    column: NoisyColumn, low: Floats, length: Floats, total: float, likely: NDArray[np.bool_] | None = None
+    column: NoisyColumn,
+    low: Floats,
+    length: Floats,
+    total: float,
+    likely: NDArray[np.bool_],
+    codes: NDArray[np.bool_],
 ) -> Floats:
-    """Weights that are not negative and add up to the total, of leaves that lie there; `likely` ones are sentinels."""
+    """Weights that are not negative and add up to the total, of leaves that lie there.
+
+    `likely` ones are sentinels; `codes`, as null, are no values.
+    """
     noisy = column.noisy_counts.astype(np.float64)
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
@@ -592,7 +602,8 @@ def leaf_weights(
     if not column.is_ordered or column.is_told:
         return project_to_total(noisy, total)
     is_whole = column.axis.kind == "integer"
-    return number_weights(noisy, column.noise_std, low, length, column.is_null, total, is_whole=is_whole, likely=likely)
+    apart = column.is_null | codes
+    return number_weights(noisy, column.noise_std, low, length, apart, total, is_whole=is_whole, likely=likely)
 
 
 def _group_neighbours(

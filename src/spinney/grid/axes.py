@@ -80,6 +80,7 @@ class ColumnAxis:
     offset: int = 0  # of columns that are whole: where in its cell the round value lies
     levels: CodeLevels | None = None  # of codes in a hierarchy: groups that are counted beside the codes
     grain: Grain | None = None  # where every cell holds one value: in which steps people may write these
+    n_codes: int = 0  # of a related column: so many of the last cells stand for ratios, and are no values
 
     @property
     def lattice(self) -> Lattice:
@@ -134,7 +135,8 @@ class ColumnAxis:
 def column_axes(schema: Schema) -> dict[str, ColumnAxis]:
     """Those of all modelled columns, by name. Values that a rule tells apart are all looked at by themselves."""
     ruled = _in_rules(schema)
-    return {name: column_axis(name, column, in_rules=name in ruled) for name, column in schema._modelled.items()}
+    axes = {name: column_axis(name, column, in_rules=name in ruled) for name, column in schema._modelled.items()}
+    return axes | {name: replace(axes[name], n_codes=len(rule.ratios)) for name, rule in schema._related.items()}
 
 
 def _in_rules(schema: Schema) -> set[str]:

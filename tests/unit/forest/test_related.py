@@ -268,3 +268,17 @@ def test_leaves_of_ratios_say_so(released):
 def test_remarks_do_not_take_codes_for_values_at_a_bound(loans):
     model = sp.ForestSynthesizer("2", "1e-6").fit(loans, SCHEMA)
     assert not [remark for remark in model.release_.card.remarks if "'paid'" in remark]
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_codes_hide_no_noise_far_out(seed):
+    """Codes lie beyond the bounds and are no values: leaves of noise far out are no nearer to the column for them."""
+    rng = np.random.default_rng(0)
+    base, own = (np.minimum(np.rint(np.exp(rng.normal(2, 1, 20_000))) + 1, 400).astype(int) for _ in range(2))
+    table = pl.DataFrame({"base": base, "x": np.where(rng.random(20_000) < 0.5, base, own), "k": base % 2})
+    wide = sp.Integer(0, 1_000_000)
+    schema = sp.Schema({"base": wide, "x": wide, "k": sp.Integer(0, 1)}, rules=[sp.Related("x", "base")])
+    model = sp.ForestSynthesizer(1, "1e-6").fit(table, schema, entropy=sp.UnsafeSeededEntropy(seed))
+    rows = model.sample(20_000, seed=1)
+    assert rows["x"].max() < 10_000
+    assert rows["x"].std() < 3 * table["x"].std()

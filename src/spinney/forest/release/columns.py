@@ -453,6 +453,15 @@ def likely_sentinels(cells: ColumnAxis, low: Floats, length: Floats) -> NDArray[
     return np.asarray(np.isin(low, begins) & (length <= lengths.max()))
 
 
+def are_codes(cells: ColumnAxis, low: Floats) -> NDArray[np.bool_]:
+    """Which leaves, by where they begin, stand for ratios to another column, and tell nothing of how far values lie."""
+    if not cells.n_codes:
+        return np.zeros(len(low), dtype=np.bool_)
+    first = np.array([cells.axis.last + 1 - cells.n_codes])
+    begins, _ = leaf_places(cells.axis, first, first + 1, parting=None, cells=cells)
+    return np.asarray(low >= begins[0])
+
+
 def numbered(keys: NDArray[Any]) -> NDArray[np.int64]:
     """Equal keys, or rows of keys, get equal numbers 0, 1, ..., in the order in which they first appear."""
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)

@@ -31,6 +31,7 @@ from spinney.forest.release.columns import (
     FAR_OUT,
     ColumnModel,
     Floats,
+    are_codes,
     as_written,
     code_weights,
     is_far_out,
@@ -127,7 +128,7 @@ def number_weights(
         noise_std: the standard deviation of their noise.
         low: where leaves begin.
         length: how long they are.
-        is_null: which of them is null.
+        is_null: which of them is null, or a code of a ratio: they come last, and are no values.
         total: what weights add up to.
         is_whole: whether the column has whole values, each 1 long.
         rule: how weights follow from counts, by which older files know other ways.
@@ -482,10 +483,11 @@ class Refitter:
                 weights = model.weights * (total / max(float(model.weights.sum()), 1e-300))
             else:
                 levels, rule = self.levels.get(index), self.measured.weights_rule
-                likely = None
+                likely, codes = None, np.zeros(len(model.weights), dtype=np.bool_)
                 if index in self.cells and isinstance(model, ColumnModel):
                     likely = likely_sentinels(self.cells[index], model.low, model.length)
-                weights = _weights(column, of_column, model, total, levels, rule=rule, likely=likely)
+                    codes = are_codes(self.cells[index], model.low)
+                weights = _weights(column, of_column, model, total, levels, rule=rule, likely=likely, codes=codes)
             weighed = replace(model, weights=weights)
             if column is not None and column.grain is not None and isinstance(weighed, ColumnModel):
                 assert of_column is not None
@@ -612,6 +614,7 @@ def _weights(
     *,
     rule: WeightsRule,
     likely: Flags | None,
+    codes: Flags,
 ) -> Floats:
     """Weights of the model's leaves, as a fit makes them."""
     std = column.noise.std
@@ -626,7 +629,7 @@ def _weights(
             weights = project_to_total(counts, total)
         else:
             is_whole = column.kind == "integer"
-            places = (model.low, model.length, model.is_null)
+            places = (model.low, model.length, model.is_null | codes)
             weights = number_weights(counts, std, *places, total, is_whole=is_whole, rule=rule, likely=likely)
     return weights if column.possible.all() else possible_weights(weights, column.possible, model.length)
 
