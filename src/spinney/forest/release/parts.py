@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Boolean, Bounded, Column, Number, Real
+from spinney.columns import Boolean, Bounded, Column, Number, Real, exact
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves, length_within
 from spinney.forest.release.conditions import Restriction, asked_of_modelled, condition, part_starts
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.release.related import Asked
+from spinney.grid.axes import column_axis
 from spinney.release.answers.question import allowed, plain
 from spinney.schema.rules.base import Number as RuleNumber
 from spinney.schema.rules.base import ValueSet
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _NARROW = 2.0**-20
 # Of a step: edges of leaves are decimals in floats.
 _NEAR = 1e-6
+# Also of a step: edges of leaves lie half a step from values, or at the column's bounds.
+_ASIDE = 0.25
 # Leaves begin where their cells do, just below round numbers.
 _AT_THE_EDGE = 1e-4
 # Leaves side by side that are less alike than this hold piles, and one of them may be all that a leaf has: the interval
@@ -207,6 +210,11 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
     share = drawn.averaged(np.clip(finer, 0.0, 1.0))
     if not isinstance(column, Real):
         return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole, taken=np.clip(cut.left, 0.0, 1.0))
+    values = _values_of(name, column, wanted)
+    if values.ranges and column.spacing is not None and column_axis(name, column).unit == column.spacing:
+        touches, is_whole = _in_steps(unit, column, values)
+        share = np.where(is_whole, 1.0, np.where(touches, share, 0.0))
+        return Part(leaves, share, touches, is_whole, taken=np.clip(cut.left, 0.0, 1.0))
     # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
     is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
     ends = _ends_asked(column, wanted)
@@ -286,6 +294,20 @@ def _decided(leaves: ColumnModel, ends: tuple[float, float] | None) -> tuple[Fla
 def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:
     """The leaves with real ones of one number as the cells that they stand for: rows beside the number are in them."""
     return leaves.filling_gaps(shortest=0.0) if isinstance(column, Real) else leaves
+
+
+def _in_steps(cells: ColumnModel, column: Real, values: ValueSet) -> tuple[Flags, Flags]:
+    """Which leaves hold some values of a range, and which no others, where a cell holds one value.
+
+    Edges of leaves lie between values, and are rounded: values are told apart by their numbers in steps.
+    """
+    step, (least, most) = float(column.spacing or 1), column._first_and_last()
+    first = np.maximum(np.ceil(cells.low / step - _ASIDE), round(least / step))
+    last = np.minimum(np.floor((cells.low + cells.length) / step + _ASIDE), round(most / step))
+    begin, end = max(exact(values.ranges[0][0]), least), min(exact(values.ranges[-1][1]), most)
+    low, high = (round(column._aligned(number, up=up) / step) for number, up in ((begin, True), (end, False)))
+    is_value = ~cells.is_null
+    return is_value & (first <= high) & (last >= low), is_value & (first >= low) & (last <= high)
 
 
 def _is_one_real(column: Real, wanted: Any) -> bool:
