@@ -255,7 +255,7 @@ def grow(
         _CAUTION[design.structure],
         _STEPS,
         None if products is None else tilt_fit(design.effort, len(products.tilt.pairs), design.plan),
-        weights_rule="sentinels",
+        weights_rule="tails",
     )
     told = tuple(m.columns for m in from_prior)
     return Forest(tuple(models), model, cliques, rows_total, products, told, measured, tuple(cuts))

@@ -108,8 +108,10 @@ def measured_entries(measured: Measured, names: Sequence[str]) -> dict[str, Any]
     fit: dict[str, Any] = {"regularization": measured.regularization, "steps": measured.steps}
     if measured.weights_rule != "leaves":
         fit["is_near_counts"] = True
-    if measured.weights_rule == "sentinels":
+    if measured.weights_rule in ("sentinels", "tails"):
         fit["has_sentinels"] = True
+    if measured.weights_rule == "tails":
+        fit["has_tails"] = True
     if measured.tilt is not None:
         tilt = measured.tilt
         fit["tilt"] = {"n_drawn": tilt.n_drawn, "steps": tilt.steps, "held_std": tilt.held_std}
@@ -185,8 +187,8 @@ def measured_from_members(
     is_fit = type(steps) is int and 0 <= steps <= _MOST_STEPS and _is_number(caution, _MOST_CAUTION)
     if not is_fit or not _is_number(total, float(MOST_ROWS)) or round(total) != described["noisy_total"]:
         raise ValueError("what the model was fitted with is out of range")
-    is_near, has_sentinels = (fit.get(name) is True for name in ("is_near_counts", "has_sentinels"))
-    rule: WeightsRule = "sentinels" if has_sentinels else "ranges" if is_near else "leaves"
+    flags: dict[str, WeightsRule] = {"has_tails": "tails", "has_sentinels": "sentinels", "is_near_counts": "ranges"}
+    rule = next((rule for name, rule in flags.items() if fit.get(name) is True), "leaves")
     return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), rule)
 
 

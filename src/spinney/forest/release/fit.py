@@ -81,16 +81,42 @@ _EMPTY_BELOW = 1.0
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
-# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise, and
-# those of one that is all far out no further below it than the second number; an interval of 99 % reaches 2.58.
-_REACH, _REACH_FAR_OUT = 2.25, 2.5
-# Leaves that are far out get rows only where a range of them stands out by so many deviations: first one that begins or
-# ends the column, which noise alone does in one of 200, then any other, of which there are more (one of 700). The
-# second line is of leaves where rows of one deviation would raise the variance a thousand times: noise alone gives an
-# end in one of 700, and a range inside in one of 30,000. Nothing is very far out from rows that all have one value.
-# The last numbers are of numbers that often say "not known" and stand alone.
-_TAIL_BELIEVED, _INSIDE_BELIEVED = (_REACH, 2.6, 3.0, 4.0), (_REACH, 3.0, 4.0, 4.0)
-_VERY_FAR_OUT = 1_000.0
+# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise; an
+# interval of 99 % reaches 2.58.
+_REACH = 2.25
+# Leaves where rows of one deviation would raise the variance so many times are far out, further and very far out.
+# Nothing is very far out from rows that all have one value.
+_FURTHER_OUT, _VERY_FAR_OUT = 10.0, 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Belief:
+    """From how many standard deviations on a range of leaves that are far out is believed, and how much of it.
+
+    Numbers of ranges are those of leaves that are not far out, then one for each part that `parting` makes of the
+    others, then of numbers that often say "not known" and stand alone. A range that just stands out is left `reach`
+    deviations below its noisy count, which is less than an interval of 95 % reaches; one that stands out by `sure` more
+    gets all of it.
+    """
+
+    parting: tuple[float, ...]
+    tail: tuple[float, ...]  # of a range that begins or ends the column
+    inside: tuple[float, ...]  # of any other, of which there are more
+    reach: float
+    sure: float
+
+    @property
+    def sentinels(self) -> int:
+        """The farness of numbers that often say "not known"; of what is very far out it is one less."""
+        return len(self.parting) + 1
+
+
+# Noise alone gives an end by 2 deviations in one of 44, which then get a tenth of a deviation; by 2.6 in one of 200, by
+# 3 in one of 700, and a range inside by 4 in one of 30,000. Older files left what was far out further below its count.
+_BELIEF = _Belief(
+    (FAR_OUT, _FURTHER_OUT, _VERY_FAR_OUT), (_REACH, 2.0, 2.6, 3.0, 4.0), (_REACH, 3.0, 3.0, 4.0, 4.0), 1.9, 1.5
+)
+_OLD_BELIEF = _Belief((FAR_OUT, _VERY_FAR_OUT), (_REACH, 2.6, 3.0, 4.0), (_REACH, 3.0, 4.0, 4.0), 2.5, math.inf)
 # A number that often says "not known" is believed from so many deviations on if it stands alone, unless it is very far
 # out. It does if less than one deviation is in the leaves on each side of it, so many, on average but for the largest,
 # which may stand alone itself.
@@ -118,7 +144,7 @@ def number_weights(
     total: float,
     *,
     is_whole: bool,
-    rule: WeightsRule = "sentinels",
+    rule: WeightsRule = "tails",
     likely: Flags | None = None,
 ) -> Floats:
     """Weights of a number's leaves, not negative, adding up to the total; even over the column where none stands out.
@@ -136,11 +162,13 @@ def number_weights(
     """
     if len(counts) == 1:
         return project_to_total(counts, total)
-    least, ease, farness = _least_believed(counts, noise_std, low, length, is_null, is_whole=is_whole)
-    if rule == "sentinels" and likely is not None and likely.any():
+    belief = _BELIEF if rule == "tails" else _OLD_BELIEF
+    least, ease, farness = _least_believed(counts, noise_std, low, length, is_null, belief.parting, is_whole=is_whole)
+    if rule in ("sentinels", "tails") and likely is not None and likely.any():
         is_sentinel = likely & _stands_alone(counts, noise_std, is_null)
-        least = np.where(is_sentinel & (farness < 2), _SENTINEL_BELIEVED * noise_std, least)
-        farness = np.where(is_sentinel, 3, farness)
+        is_near = farness < belief.sentinels - 1
+        least = np.where(is_sentinel & is_near, _SENTINEL_BELIEVED * noise_std, least)
+        farness = np.where(is_sentinel, belief.sentinels, farness)
     believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     weights = np.zeros_like(counts)
@@ -152,7 +180,11 @@ def number_weights(
         weights = total * reach / reach.sum()
     if rule != "leaves" and noise_std > 0:
         centred = counts + (total - counts.sum()) / len(counts)
-        _move_into_reach(weights, centred, ease, farness, noise_std, int(np.count_nonzero(~is_null)))
+        believed_from = np.array([belief.inside, belief.tail])
+        n_values = int(np.count_nonzero(~is_null))
+        _move_into_reach(
+            weights, centred, ease, farness, noise_std, n_values, believed_from, belief.reach, belief.sure
+        )
         weights *= total / weights.sum()
     return weights
 
@@ -173,7 +205,14 @@ def _stands_alone(counts: Floats, noise_std: float, is_null: Flags) -> Flags:
 
 
 def _least_believed(
-    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags, *, is_whole: bool
+    counts: Floats,
+    noise_std: float,
+    low: Floats,
+    length: Floats,
+    is_null: Flags,
+    parting: tuple[float, ...],
+    *,
+    is_whole: bool,
 ) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """For each leaf of a number: the noisy count below which it is empty, how easily it takes rows, how far it is."""
     values = np.where(is_null, 0.0, counts)
@@ -184,16 +223,24 @@ def _least_believed(
     if not sure.any():
         return np.full(len(values), _EMPTY_BELOW * noise_std), np.ones(len(values)), np.zeros(len(values), np.int64)
     added = np.where(is_null, 0.0, variance_added(low, length, sure, noise_std))
-    farness = np.searchsorted([FAR_OUT, _VERY_FAR_OUT], added)
+    farness = np.searchsorted(parting, added)
     if np.count_nonzero(sure) == 1 and length[np.argmax(sure)] <= is_whole:  # no spread to go by
-        farness = np.minimum(farness, 1)
+        farness = np.minimum(farness, len(parting) - 1)
     least = np.where(farness > 0, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
     return least, (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2, farness
 
 
 @compiled
 def _move_into_reach(
-    weights: Floats, counts: Floats, ease: Floats, farness: NDArray[np.int64], noise_std: float, n_values: int
+    weights: Floats,
+    counts: Floats,
+    ease: Floats,
+    farness: NDArray[np.int64],
+    noise_std: float,
+    n_values: int,
+    believed_from: Floats,
+    reach_far_out: float,
+    sure: float,
 ) -> None:
     """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
 
@@ -206,22 +253,25 @@ def _move_into_reach(
         weights: of leaves (n_leaves,); they keep their sum.
         counts: noisy counts with the same sum.
         ease: how easily leaves take rows: less, the further out they are.
-        farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones, 3 for sentinels.
+        farness: 0 for leaves that are not far out, more for those that are, the most for sentinels.
         noise_std: the standard deviation of the noise on a count.
         n_values: of the leaves; null comes after them.
+        believed_from: by how many deviations ranges of each farness have to stand out (2, n_far): inside, and at ends.
+        reach_far_out: how far below its count a range is left that just does so.
+        sure: by how many deviations more a range gets all of its count.
     """
-    n_leaves = counts.size
+    n_leaves, n_far = counts.size, believed_from.shape[1]
     off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
-    taken, n_no_further = np.zeros((4, n_leaves + 1)), np.zeros((4, n_leaves + 1))
+    taken, n_no_further = np.zeros((n_far, n_leaves + 1)), np.zeros((n_far, n_leaves + 1))
     spare = _REACH * noise_std
     for leaf in range(n_leaves):
-        for far in range(4):
+        for far in range(n_far):
             n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
     for _ in range(_MOST_MOVES):
         for leaf in range(n_leaves):
             off[leaf + 1] = off[leaf] + weights[leaf] - counts[leaf]
             given[leaf + 1] = given[leaf] + max(weights[leaf] - max(counts[leaf] - spare, 0.0), 0.0)
-            for far in range(4):
+            for far in range(n_far):
                 lack = max(counts[leaf] - weights[leaf], 0.0) if farness[leaf] <= far else 0.0
                 taken[far, leaf + 1] = taken[far, leaf] + lack
         worst, first, stop, n_rows, furthest = 0.0, 0, 0, 0.0, 0
@@ -236,16 +286,19 @@ def _move_into_reach(
                 distance = off[end] - off[begin]
                 if abs(distance) <= _REACH * deviation:
                     continue
-                far = 0
+                far, left = 0, _REACH * deviation
                 inside, outside = given[end] - given[begin], taken[0, n_leaves] - taken[0, end] + taken[0, begin]
                 if distance < 0:
                     while n_no_further[far, end] == n_no_further[far, begin]:
                         far += 1
                     is_tail = begin == 0 or end == n_values
-                    if -distance <= (_TAIL_BELIEVED[far] if is_tail else _INSIDE_BELIEVED[far]) * deviation:
+                    least = believed_from[int(is_tail), far]
+                    if -distance <= least * deviation:
                         continue
+                    if far > 0:
+                        more = -distance / deviation - least
+                        left = reach_far_out * max(1.0 - more / sure, 0.0) * deviation
                     inside, outside = taken[far, end] - taken[far, begin], given[n_leaves] - given[end] + given[begin]
-                left = (_REACH if far == 0 else _REACH_FAR_OUT) * deviation
                 moved = min(abs(distance) - left, inside, outside)
                 if moved > worst * deviation:
                     worst, first, stop, n_rows, furthest = moved / deviation, begin, end, moved, far
