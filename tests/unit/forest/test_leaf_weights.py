@@ -16,9 +16,9 @@ N_DRAWS = 30
 TOTAL = 240_000.0
 
 
-def weights_of(counts, low, length, total=TOTAL):
+def weights_of(counts, low, length, total=TOTAL, *, rule="tails"):
     is_null = np.zeros(len(counts), dtype=np.bool_)
-    return number_weights(counts, STD, low, length, is_null, total, is_whole=False)
+    return number_weights(counts, STD, low, length, is_null, total, is_whole=False, rule=rule)
 
 
 def share_outside(weights, counts):
@@ -70,13 +70,32 @@ def test_every_range_weighs_about_what_was_counted(shape):
     assert tails < 0.01
 
 
-def test_a_far_pile_is_there():
-    """A count that stands out by just less than four standard deviations puts rows far out, as few as it allows."""
-    low, length, true = far_pile()
-    counts = true.copy()
-    counts[-1] = 3.98 * STD
-    far = weights_of(counts, low, length)[-1]
-    assert 1.3 * STD < far < 2 * STD
+def far_weight(deviations, *, rule="tails"):
+    """The weight of a leaf far out whose noisy count is so many deviations of the noise."""
+    low, length, counts = far_pile()
+    counts[-1] = deviations * STD
+    counts[0] += TOTAL - counts.sum()
+    return weights_of(counts, low, length, rule=rule)[-1] / STD
+
+
+@pytest.mark.parametrize("deviations", [2.05, 2.3, 2.6, 3.0, 3.4, 3.6, 3.98, 4.2])
+def test_a_tail_lies_in_its_interval_of_95_percent(deviations):
+    """A count beyond two deviations at an end puts rows there, as many as its interval has."""
+    assert deviations - 1.96 <= far_weight(deviations) <= deviations + 1.96
+
+
+def test_what_is_noise_far_out_is_left_out():
+    """A count that noise alone often has puts no row far out; one that just stands out puts few there, then more."""
+    assert far_weight(1.9) == 0
+    assert 0 < far_weight(2.05) < 0.5
+    found = [far_weight(deviations) for deviations in (2.05, 2.5, 3.0, 3.5)]
+    assert (np.diff(found) > 0.5).all()
+
+
+def test_older_files_have_fewer_rows_far_out():
+    """A count just below four deviations puts rows far out, as few as an interval of 99 % allows."""
+    assert 1.3 < far_weight(3.98, rule="sentinels") < 2
+    assert far_weight(2.5, rule="sentinels") == 0
 
 
 def test_rows_that_stand_out_very_far_out_are_there():

@@ -263,7 +263,7 @@ def _move_into_reach(
     n_leaves, n_far = counts.size, believed_from.shape[1]
     off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
     taken, n_no_further = np.zeros((n_far, n_leaves + 1)), np.zeros((n_far, n_leaves + 1))
-    spare = _REACH * noise_std
+    spare, nothing = _REACH * noise_std, min(believed_from.min(), _REACH)
     for leaf in range(n_leaves):
         for far in range(n_far):
             n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
@@ -284,7 +284,7 @@ def _move_into_reach(
             for begin in range(0, n_leaves - size + 1, max(stride, 1)):
                 end = begin + size
                 distance = off[end] - off[begin]
-                if abs(distance) <= _REACH * deviation:
+                if abs(distance) <= nothing * deviation:
                     continue
                 far, left = 0, _REACH * deviation
                 inside, outside = given[end] - given[begin], taken[0, n_leaves] - taken[0, end] + taken[0, begin]

@@ -34,7 +34,8 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 Kind = Literal["real", "integer", "category", "codes", "place"]
 # How the weights of a number follow from its counts: leaf by leaf, as in the oldest files; with ranges of leaves near
-# what was counted there, too; with sentinels believed by a limit of their own, too, as of late.
+# what was counted there, too; with sentinels believed by a limit of their own,
+# too; with rows far out as many as intervals of 95 % have, too, as of late.
 WeightsRule = Literal["leaves", "ranges", "sentinels", "tails"]
 
 # Up to this variance the law of Gaussian noise is tabulated; numbers beyond this many deviations never occur.
