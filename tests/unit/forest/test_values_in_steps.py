@@ -39,7 +39,11 @@ def test_a_value_is_the_range_around_it():
     """The estimate and the interval of a value are those of all that lies nearer to it than to any other."""
     for value, _ in single():
         one, around = (release().count(where={"index": asked}) for asked in (value, (value - 0.04, value + 0.04)))
-        assert (one.estimate, (one.low, one.high), one.statement) == (around.estimate, (around.low, around.high), around.statement)
+        assert (one.estimate, (one.low, one.high), one.statement) == (
+            around.estimate,
+            (around.low, around.high),
+            around.statement,
+        )
 
 
 def test_a_leaf_of_one_value_is_whole():
@@ -55,8 +59,7 @@ def test_ranges_that_meet_add_up():
     """What lies up to a value and what lies from the next one on are all rows."""
     for value, _ in single():
         below, above = (
-            release().count(where={"index": asked}).estimate
-            for asked in ((None, value), (round(value + 0.1, 1), None))
+            release().count(where={"index": asked}).estimate for asked in ((None, value), (round(value + 0.1, 1), None))
         )
         assert below + above == pytest.approx(N, abs=0.02 * N)
 

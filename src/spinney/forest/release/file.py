@@ -188,7 +188,7 @@ def measured_from_members(
     if not is_fit or not _is_number(total, float(MOST_ROWS)) or round(total) != described["noisy_total"]:
         raise ValueError("what the model was fitted with is out of range")
     flags: dict[str, WeightsRule] = {"has_tails": "tails", "has_sentinels": "sentinels", "is_near_counts": "ranges"}
-    rule = next((rule for name, rule in flags.items() if fit.get(name) is True), "leaves")
+    rule: WeightsRule = next((rule for name, rule in flags.items() if fit.get(name) is True), "leaves")
     return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), rule)
 
 

@@ -182,9 +182,7 @@ def number_weights(
         centred = counts + (total - counts.sum()) / len(counts)
         believed_from = np.array([belief.inside, belief.tail])
         n_values = int(np.count_nonzero(~is_null))
-        _move_into_reach(
-            weights, centred, ease, farness, noise_std, n_values, believed_from, belief.reach, belief.sure
-        )
+        _move_into_reach(weights, centred, ease, farness, noise_std, n_values, believed_from, belief.reach, belief.sure)
         weights *= total / weights.sum()
     return weights
 
