@@ -49,8 +49,8 @@ from spinney.forest.release.columns import (
     null_levels,
     numbered,
 )
-from spinney.forest.release.fit import number_weights, possible_weights, region_weights
 from spinney.forest.release.grain import Steps
+from spinney.forest.release.leaf_weights import number_weights, possible_weights, region_weights
 from spinney.forest.release.measured import MeasuredGrain, NoiseLaw
 from spinney.forest.release.places import PlaceModel
 from spinney.grid.axes import ColumnAxis, Parting, PlaceAxis

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.forest.release.fit import number_weights
+from spinney.forest.release.leaf_weights import number_weights
 
 STD = 45.0
 N_DRAWS = 30

@@ -10,7 +10,8 @@ import pytest
 
 import spinney as sp
 from spinney.forest.columns import beyond_gaps
-from spinney.forest.release.fit import believed_boxes, number_weights
+from spinney.forest.release.fit import believed_boxes
+from spinney.forest.release.leaf_weights import number_weights
 from spinney.forest.release.verify import check_measured, check_model
 from spinney.grid.ruler import number_ruler
 
