@@ -253,8 +253,9 @@ class _Fit:
             held = _sums(blocks, self.rows(even))[blocks]
             margins = [_Margin(pools, noisy, held / max(float(held.max()), _TINY)).nested(noise_std)]
         else:
-            noisy = _adding_up(noisy, np.zeros_like(blocks), self.rows(even))
-            margins = [_Margin(groups, noisy, even).standing_out(noise_std) for groups in (pools, blocks)]
+            evenly = self.rows(even)
+            noisy = _adding_up(noisy, np.zeros_like(blocks), evenly)
+            margins = [_Margin(groups, noisy, even).standing_out(noise_std, evenly) for groups in (pools, blocks)]
         factors = self._fitted(even, margins)
         expected = self.rows(factors)
         least = noise_std * np.where(expected > 0, _STANDS_OUT, _IS_THERE)
@@ -310,9 +311,10 @@ class _Margin:
         self.groups, self.weights = groups, weights
         self.sums = _sums(groups, rows * weights)
 
-    def standing_out(self, noise_std: float) -> _Margin:
-        """The sums that stand out of their noise; the others are 0."""
-        self.sums[self.sums <= _IS_THERE * noise_std * np.sqrt(self._variances)] = 0.0
+    def standing_out(self, noise_std: float, evenly: Floats) -> _Margin:
+        """The sums that stand out of their noise; the others are 0, or what even rows give that would not either."""
+        least, even = _IS_THERE * noise_std * np.sqrt(self._variances), _sums(self.groups, self.weights * evenly)
+        self.sums = np.where(self.sums <= least, np.where(even > 2 * least, 0.0, even), self.sums)
         return self
 
     def nested(self, noise_std: float) -> _Margin:
