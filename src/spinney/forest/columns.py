@@ -585,8 +585,8 @@ def leaf_weights(
     low: Floats,
     length: Floats,
     total: float,
-    likely: NDArray[np.bool_],
-    codes: NDArray[np.bool_],
+    likely: NDArray[np.bool_] | None = None,
+    codes: NDArray[np.bool_] | None = None,
 ) -> Floats:
     """Weights that are not negative and add up to the total, of leaves that lie there.
 
@@ -602,7 +602,7 @@ def leaf_weights(
     if not column.is_ordered or column.is_told:
         return project_to_total(noisy, total)
     is_whole = column.axis.kind == "integer"
-    apart = column.is_null | codes
+    apart = column.is_null if codes is None else column.is_null | codes
     return number_weights(noisy, column.noise_std, low, length, apart, total, is_whole=is_whole, likely=likely)
 
 

@@ -78,7 +78,8 @@ class _Belief:
 
 
 # Noise alone gives an end by 2 deviations in one of 44, which then get a tenth of a deviation; by 2.6 in one of 200, by
-# 3 in one of 700, and a range inside by 4 in one of 30,000. Older files left what was far out further below its count.
+# 3 in one of 700, and a range inside by 4 in one of 30,000. Older files left what was far out further below its count,
+# and so does a column whose rows that are there for certain have one value: of noise far out it would tell too much.
 _BELIEF = _Belief(
     (FAR_OUT, _FURTHER_OUT, _VERY_FAR_OUT), (_REACH, 2.0, 2.6, 3.0, 4.0), (_REACH, 3.0, 3.0, 4.0, 4.0), 1.9, 1.5
 )
@@ -128,8 +129,12 @@ def number_weights(
     """
     if len(counts) == 1:
         return project_to_total(counts, total)
-    belief = _BELIEF if rule == "tails" else _OLD_BELIEF
-    least, ease, farness = _least_believed(counts, noise_std, low, length, is_null, belief.parting, is_whole=is_whole)
+    sure, above = _sure_rows(np.where(is_null, 0.0, counts), noise_std)
+    has_spread = np.count_nonzero(sure) != 1 or bool(length[np.argmax(sure)] > is_whole)
+    belief = _BELIEF if rule == "tails" and has_spread else _OLD_BELIEF
+    least, ease, farness = _least_believed(sure, above, noise_std, low, length, is_null, belief.parting)
+    if not has_spread:
+        farness = np.minimum(farness, len(belief.parting) - 1)
     if rule in ("sentinels", "tails") and likely is not None and likely.any():
         is_sentinel = likely & _stands_alone(counts, noise_std, is_null)
         is_near = farness < belief.sentinels - 1
@@ -168,28 +173,30 @@ def _stands_alone(counts: Floats, noise_std: float, is_null: Flags) -> Flags:
     return found
 
 
+def _sure_rows(counts: Floats, noise_std: float) -> tuple[Floats, float]:
+    """The counts that stand out of the noise for certain, and by how many deviations at least they do."""
+    for above in _SURE_ABOVE:
+        sure = np.where(counts < above * noise_std, 0.0, counts)
+        if sure.sum() >= _MOST_ROWS * counts.sum():
+            break
+    return sure, above
+
+
 def _least_believed(
-    counts: Floats,
+    sure: Floats,
+    above: float,
     noise_std: float,
     low: Floats,
     length: Floats,
     is_null: Flags,
     parting: tuple[float, ...],
-    *,
-    is_whole: bool,
 ) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """For each leaf of a number: the noisy count below which it is empty, how easily it takes rows, how far it is."""
-    values = np.where(is_null, 0.0, counts)
-    for above in _SURE_ABOVE:
-        sure = np.where(values < above * noise_std, 0.0, values)
-        if sure.sum() >= _MOST_ROWS * values.sum():
-            break
     if not sure.any():
-        return np.full(len(values), _EMPTY_BELOW * noise_std), np.ones(len(values)), np.zeros(len(values), np.int64)
+        n_leaves = len(sure)
+        return np.full(n_leaves, _EMPTY_BELOW * noise_std), np.ones(n_leaves), np.zeros(n_leaves, np.int64)
     added = np.where(is_null, 0.0, variance_added(low, length, sure, noise_std))
     farness = np.searchsorted(parting, added)
-    if np.count_nonzero(sure) == 1 and length[np.argmax(sure)] <= is_whole:  # no spread to go by
-        farness = np.minimum(farness, len(parting) - 1)
     least = np.where(farness > 0, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
     return least, (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2, farness
 
